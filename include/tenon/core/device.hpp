@@ -1,0 +1,101 @@
+// tenon/core/device.hpp: where a tensor's memory lives, as an open value with names and predicates.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tenon/abi/dlpack.hpp>
+
+namespace tenon {
+
+struct device {
+    std::int32_t type = abi::device_code::cpu;
+    std::int32_t id = 0;
+
+    constexpr device() noexcept = default;
+    constexpr device(std::int32_t t, std::int32_t i) noexcept : type(t), id(i) {}
+    constexpr explicit device(abi::dl_device d) noexcept : type(d.device_type), id(d.device_id) {}
+    [[nodiscard]] constexpr abi::dl_device to_abi() const noexcept { return {type, id}; }
+
+    friend constexpr bool operator==(device, device) noexcept = default;
+
+    [[nodiscard]] constexpr bool is_cpu() const noexcept { return type == abi::device_code::cpu; }
+    [[nodiscard]] constexpr bool is_cuda() const noexcept { return type == abi::device_code::cuda; }
+    [[nodiscard]] constexpr bool is_rocm() const noexcept { return type == abi::device_code::rocm; }
+    /// Plain code on the host may dereference its pointers: CPU, pinned and managed memory.
+    [[nodiscard]] constexpr bool is_host_accessible() const noexcept {
+        return type == abi::device_code::cpu || type == abi::device_code::cuda_host ||
+               type == abi::device_code::rocm_host || type == abi::device_code::cuda_managed;
+    }
+    /// `data` is an opaque handle (a buffer object) and not an address: offsets cannot be added to it.
+    [[nodiscard]] constexpr bool has_opaque_handle() const noexcept {
+        return type == abi::device_code::opencl || type == abi::device_code::vulkan ||
+               type == abi::device_code::metal || type == abi::device_code::webgpu;
+    }
+    /// Work is ordered by streams that `__dlpack__(stream=...)` speaks of.
+    [[nodiscard]] constexpr bool has_streams() const noexcept { return is_cuda() || is_rocm(); }
+};
+
+namespace detail {
+struct device_name {
+    std::int32_t type;
+    std::string_view name;
+};
+inline constexpr std::array device_table{
+    device_name{abi::device_code::cpu, "cpu"},
+    device_name{abi::device_code::cuda, "cuda"},
+    device_name{abi::device_code::cuda_host, "cuda_host"},
+    device_name{abi::device_code::opencl, "opencl"},
+    device_name{abi::device_code::vulkan, "vulkan"},
+    device_name{abi::device_code::metal, "metal"},
+    device_name{abi::device_code::vpi, "vpi"},
+    device_name{abi::device_code::rocm, "rocm"},
+    device_name{abi::device_code::rocm_host, "rocm_host"},
+    device_name{abi::device_code::ext_dev, "ext_dev"},
+    device_name{abi::device_code::cuda_managed, "cuda_managed"},
+    device_name{abi::device_code::oneapi, "oneapi"},
+    device_name{abi::device_code::webgpu, "webgpu"},
+    device_name{abi::device_code::hexagon, "hexagon"},
+    device_name{abi::device_code::maia, "maia"},
+    device_name{abi::device_code::trainium, "trn"},
+};
+}  // namespace detail
+
+/// True when DLPack 1.3 defines the device kind.
+[[nodiscard]] constexpr bool is_known(device d) noexcept {
+    if (d.is_cpu()) return true;
+    for (const auto& e : detail::device_table)
+        if (e.type == d.type) return true;
+    return false;
+}
+
+/// "cpu", "cuda:0", "cuda_host:0"; a kind without a name prints as "device(99):0".
+[[nodiscard]] inline std::string name(device d) {
+    if (d == device{}) return "cpu";
+    std::string kind = "device(" + std::to_string(d.type) + ")";
+    for (const auto& e : detail::device_table)
+        if (e.type == d.type) kind = std::string(e.name);
+    return kind + ":" + std::to_string(d.id);
+}
+
+/// Reads "cpu", "cuda", "cuda:1"; nullopt for anything else.
+[[nodiscard]] inline std::optional<device> device_from_name(std::string_view text) noexcept {
+    const std::size_t colon = text.find(':');
+    const std::string_view kind = text.substr(0, colon);
+    std::int32_t id = 0;
+    if (colon != std::string_view::npos) {
+        const std::string_view digits = text.substr(colon + 1);
+        const char* const last = digits.data() + digits.size();
+        const auto [end, fault] = std::from_chars(digits.data(), last, id);
+        if (fault != std::errc{} || end != last || id < 0) return std::nullopt;
+    }
+    for (const auto& e : detail::device_table)
+        if (e.name == kind) return device{e.type, id};
+    return std::nullopt;
+}
+
+}  // namespace tenon

@@ -1,0 +1,64 @@
+// tenon/core/device_view.hpp: a typed, borrowed window on accelerator memory, for launching on and never for reading here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <tenon/core/error.hpp>
+#include <tenon/core/request.hpp>
+#include <tenon/core/tensor_ref.hpp>
+#include <tenon/core/view.hpp>
+
+namespace tenon {
+
+/// Pointer (with `byte_offset` applied), extents, strides, dtype and device of a tensor that the host cannot
+/// read. There is no element access by design. Borrows like `view`.
+template <class T = const void, int Rank = dynamic_rank>
+    requires(std::is_void_v<T> || viewable<T>)
+class device_view {
+public:
+    using element_type = T;
+
+    [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok) return ok.error();
+        return device_view(t);
+    }
+
+    /// A device address, or the opaque handle on devices that have those (then `byte_offset` is not applied).
+    [[nodiscard]] T* data() const noexcept { return data_; }
+    /// What is still to be added to `data()`: zero except on devices with opaque handles.
+    [[nodiscard]] std::uint64_t byte_offset() const noexcept { return offset_; }
+    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
+    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
+    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
+    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
+    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    [[nodiscard]] std::int64_t nbytes() const noexcept { return nbytes_; }
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
+    [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    /// "cuda:0".
+    [[nodiscard]] std::string device_name() const { return name(device_); }
+    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
+
+private:
+    explicit device_view(const tensor_ref& t) noexcept
+        : data_(static_cast<T*>(t.device().has_opaque_handle() ? t.base() : t.data())),
+          offset_(t.device().has_opaque_handle() ? t.byte_offset() : 0),
+          axes_(t),
+          size_(t.size()),
+          nbytes_(t.nbytes()),
+          dtype_(t.dtype()),
+          device_(t.device()) {}
+
+    T* data_;
+    std::uint64_t offset_;
+    detail::axes<Rank> axes_;
+    std::int64_t size_;
+    std::int64_t nbytes_;
+    tenon::dtype dtype_;
+    tenon::device device_;
+};
+
+}  // namespace tenon

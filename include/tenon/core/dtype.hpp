@@ -1,0 +1,113 @@
+// tenon/core/dtype.hpp: the element type of a tensor, and the C++ types that correspond to one.
+#pragma once
+
+#include <complex>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#if defined(__STDCPP_FLOAT16_T__) || defined(__STDCPP_BFLOAT16_T__)
+#include <stdfloat>
+#endif
+
+#include <tenon/abi/dlpack.hpp>
+
+namespace tenon {
+
+/// An element type as DLPack spells it: kind, bits per lane, lanes per element. Open: codes this build has no
+/// name for survive a round trip and print as numbers.
+struct dtype {
+    std::uint8_t code = abi::type_code::float_;
+    std::uint8_t bits = 32;
+    std::uint16_t lanes = 1;
+
+    constexpr dtype() noexcept = default;
+    constexpr dtype(std::uint8_t c, std::uint8_t b, std::uint16_t l = 1) noexcept : code(c), bits(b), lanes(l) {}
+    constexpr explicit dtype(abi::dl_dtype d) noexcept : code(d.code), bits(d.bits), lanes(d.lanes) {}
+    [[nodiscard]] constexpr abi::dl_dtype to_abi() const noexcept { return {code, bits, lanes}; }
+
+    friend constexpr bool operator==(dtype, dtype) noexcept = default;
+
+    [[nodiscard]] constexpr std::uint32_t bits_per_element() const noexcept {
+        return static_cast<std::uint32_t>(bits) * lanes;
+    }
+    /// Bytes one element takes when it stands alone (a 4-bit element takes one).
+    [[nodiscard]] constexpr std::uint32_t itemsize() const noexcept { return (bits_per_element() + 7U) / 8U; }
+    /// Elements do not fill whole bytes, so several may share one.
+    [[nodiscard]] constexpr bool is_subbyte() const noexcept { return bits_per_element() % 8U != 0; }
+
+    [[nodiscard]] constexpr bool is_signed_integer() const noexcept { return code == abi::type_code::int_; }
+    [[nodiscard]] constexpr bool is_unsigned_integer() const noexcept { return code == abi::type_code::uint; }
+    [[nodiscard]] constexpr bool is_integer() const noexcept {
+        return is_signed_integer() || is_unsigned_integer();
+    }
+    /// Any real floating type: IEEE, bfloat16, fp8, fp6, fp4.
+    [[nodiscard]] constexpr bool is_floating() const noexcept {
+        return code == abi::type_code::float_ || code == abi::type_code::bfloat ||
+               (code >= abi::type_code::float8_e3m4 && code <= abi::type_code::float4_e2m1fn);
+    }
+    [[nodiscard]] constexpr bool is_complex() const noexcept { return code == abi::type_code::complex; }
+    [[nodiscard]] constexpr bool is_bool() const noexcept { return code == abi::type_code::bool_; }
+};
+
+/// A truth value as array libraries store it: one byte, false only when zero. A C++ `bool` may hold nothing
+/// but 0 and 1, so foreign memory is never read as one.
+struct bool8 {
+    std::uint8_t byte;
+    constexpr bool8() noexcept = default;
+    constexpr bool8(bool b) noexcept : byte(b ? 1 : 0) {}
+    constexpr operator bool() const noexcept { return byte != 0; }
+};
+
+/// Which dtype a C++ type is; specialise it (a static constexpr member `value`) to add your own type.
+template <class T>
+struct dtype_traits {};
+
+template <std::integral T>
+struct dtype_traits<T> {
+    static constexpr dtype value{std::is_signed_v<T> ? abi::type_code::int_ : abi::type_code::uint,
+                                 static_cast<std::uint8_t>(sizeof(T) * 8)};
+};
+template <>
+struct dtype_traits<bool> {
+    static constexpr dtype value{abi::type_code::bool_, 8};
+};
+template <>
+struct dtype_traits<bool8> : dtype_traits<bool> {};
+template <>
+struct dtype_traits<float> {
+    static constexpr dtype value{abi::type_code::float_, 32};
+};
+template <>
+struct dtype_traits<double> {
+    static constexpr dtype value{abi::type_code::float_, 64};
+};
+template <>
+struct dtype_traits<std::complex<float>> {
+    static constexpr dtype value{abi::type_code::complex, 64};
+};
+template <>
+struct dtype_traits<std::complex<double>> {
+    static constexpr dtype value{abi::type_code::complex, 128};
+};
+#if defined(__STDCPP_FLOAT16_T__)
+template <>
+struct dtype_traits<std::float16_t> {
+    static constexpr dtype value{abi::type_code::float_, 16};
+};
+#endif
+#if defined(__STDCPP_BFLOAT16_T__)
+template <>
+struct dtype_traits<std::bfloat16_t> {
+    static constexpr dtype value{abi::type_code::bfloat, 16};
+};
+#endif
+
+template <class T>
+concept element = requires {
+    { dtype_traits<std::remove_cv_t<T>>::value } -> std::convertible_to<dtype>;
+};
+
+template <element T>
+inline constexpr dtype dtype_of = dtype_traits<std::remove_cv_t<T>>::value;
+
+}  // namespace tenon

@@ -1,0 +1,150 @@
+// tenon/core/dtype_names.hpp: the one table of element types: DLPack triple, name, NumPy typestr, buffer and Arrow format.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tenon/core/dtype.hpp>
+
+namespace tenon {
+
+/// How every neighbour spells one element type. An empty field means that it has no spelling there.
+struct dtype_entry {
+    dtype type;
+    std::string_view name;           ///< as NumPy, ml_dtypes and PyTorch name it
+    std::string_view typestr;        ///< NumPy array interface, without the byte order
+    std::string_view buffer_format;  ///< PEP 3118 / struct module, native order
+    std::string_view arrow_format;   ///< Arrow C data interface (its booleans are bit-packed, so not ours)
+};
+
+namespace detail {
+namespace tc = abi::type_code;
+inline constexpr std::array dtype_table{
+    dtype_entry{{tc::int_, 8}, "int8", "i1", "b", "c"},
+    dtype_entry{{tc::int_, 16}, "int16", "i2", "h", "s"},
+    dtype_entry{{tc::int_, 32}, "int32", "i4", "i", "i"},
+    dtype_entry{{tc::int_, 64}, "int64", "i8", "q", "l"},
+    dtype_entry{{tc::uint, 8}, "uint8", "u1", "B", "C"},
+    dtype_entry{{tc::uint, 16}, "uint16", "u2", "H", "S"},
+    dtype_entry{{tc::uint, 32}, "uint32", "u4", "I", "I"},
+    dtype_entry{{tc::uint, 64}, "uint64", "u8", "Q", "L"},
+    dtype_entry{{tc::float_, 16}, "float16", "f2", "e", "e"},
+    dtype_entry{{tc::float_, 32}, "float32", "f4", "f", "f"},
+    dtype_entry{{tc::float_, 64}, "float64", "f8", "d", "g"},
+    dtype_entry{{tc::bool_, 8}, "bool", "b1", "?", ""},
+    dtype_entry{{tc::complex, 32}, "complex32", "", "Ze", ""},
+    dtype_entry{{tc::complex, 64}, "complex64", "c8", "Zf", ""},
+    dtype_entry{{tc::complex, 128}, "complex128", "c16", "Zd", ""},
+    dtype_entry{{tc::bfloat, 16}, "bfloat16", "", "", ""},
+    dtype_entry{{tc::opaque_handle, 64}, "opaque_handle64", "", "", ""},
+    dtype_entry{{tc::float8_e3m4, 8}, "float8_e3m4", "", "", ""},
+    dtype_entry{{tc::float8_e4m3, 8}, "float8_e4m3", "", "", ""},
+    dtype_entry{{tc::float8_e4m3b11fnuz, 8}, "float8_e4m3b11fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e4m3fn, 8}, "float8_e4m3fn", "", "", ""},
+    dtype_entry{{tc::float8_e4m3fnuz, 8}, "float8_e4m3fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e5m2, 8}, "float8_e5m2", "", "", ""},
+    dtype_entry{{tc::float8_e5m2fnuz, 8}, "float8_e5m2fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e8m0fnu, 8}, "float8_e8m0fnu", "", "", ""},
+    dtype_entry{{tc::float6_e2m3fn, 6}, "float6_e2m3fn", "", "", ""},
+    dtype_entry{{tc::float6_e3m2fn, 6}, "float6_e3m2fn", "", "", ""},
+    dtype_entry{{tc::float4_e2m1fn, 4}, "float4_e2m1fn", "", "", ""},
+    dtype_entry{{tc::float4_e2m1fn, 4, 2}, "float4_e2m1fn_x2", "", "", ""},  // PyTorch: a byte of two
+    dtype_entry{{tc::int_, 4}, "int4", "", "", ""},
+    dtype_entry{{tc::int_, 2}, "int2", "", "", ""},
+    dtype_entry{{tc::uint, 4}, "uint4", "", "", ""},
+    dtype_entry{{tc::uint, 2}, "uint2", "", "", ""},
+};
+
+inline constexpr bool little_endian = std::endian::native == std::endian::little;
+
+/// True for a byte-order mark that means this machine's own order for elements of `itemsize` bytes.
+constexpr bool is_native_order(char mark, std::size_t itemsize) noexcept {
+    if (itemsize == 1) return true;
+    switch (mark) {
+        case '@':
+        case '=': return true;
+        case '<': return little_endian;
+        case '>':
+        case '!': return !little_endian;
+        default: return false;
+    }
+}
+}  // namespace detail
+
+constexpr const dtype_entry* find_dtype(dtype t) noexcept {
+    for (const dtype_entry& e : detail::dtype_table)
+        if (e.type == t) return &e;
+    return nullptr;
+}
+
+/// Known means: it is in the table, so its size and meaning are certain.
+[[nodiscard]] constexpr bool is_known(dtype t) noexcept {
+    // The common kinds are decided without a search; the table has the last word (checked by a unit test).
+    if (t.lanes == 1 && t.code <= abi::type_code::float_ && std::has_single_bit(static_cast<unsigned>(t.bits)) &&
+        t.bits >= 8 && t.bits <= 64)
+        return t.code != abi::type_code::float_ || t.bits >= 16;
+    return find_dtype(t) != nullptr;
+}
+
+[[nodiscard]] constexpr std::optional<dtype> dtype_from_name(std::string_view name) noexcept {
+    for (const dtype_entry& e : detail::dtype_table)
+        if (e.name == name) return e.type;
+    return std::nullopt;
+}
+
+/// "float32", or "dtype(code=42, bits=8, lanes=1)" for what has no name.
+[[nodiscard]] inline std::string name(dtype t) {
+    if (const dtype_entry* e = find_dtype(t)) return std::string(e->name);
+    return "dtype(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
+           ", lanes=" + std::to_string(t.lanes) + ")";
+}
+
+/// Why a format string could not be read as an element type.
+enum class format_fault { none, byte_swapped, unsupported, size_mismatch };
+
+struct parsed_format {
+    dtype type{};
+    format_fault fault = format_fault::none;
+};
+
+/// Reads a NumPy typestr ("<f4", "|b1"). Only kinds with a fixed meaning are taken (no void, string, time).
+[[nodiscard]] constexpr parsed_format dtype_from_typestr(std::string_view s) noexcept {
+    if (s.size() < 3) return {{}, format_fault::unsupported};
+    const char mark = s[0];
+    if (mark != '<' && mark != '>' && mark != '=' && mark != '|') return {{}, format_fault::unsupported};
+    for (const dtype_entry& e : detail::dtype_table) {
+        if (e.typestr.empty() || e.typestr != s.substr(1)) continue;
+        if (!detail::is_native_order(mark, e.type.itemsize())) return {{}, format_fault::byte_swapped};
+        return {e.type};
+    }
+    return {{}, format_fault::unsupported};
+}
+
+/// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
+/// a structure, a repeat count, a pointer or a string is not an element type.
+[[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s, std::size_t itemsize) noexcept {
+    char mark = '@';
+    if (!s.empty() && std::string_view("@=<>!").find(s[0]) != std::string_view::npos) {
+        mark = s[0];
+        s.remove_prefix(1);
+    }
+    // Letters whose size depends on the platform or the mark, and 'c' (one raw byte), are respelled first.
+    std::string_view letter = s;
+    if (s == "l" || s == "n") letter = itemsize == 8 ? "q" : itemsize == 4 && s == "l" ? "i" : "";
+    if (s == "L" || s == "N") letter = itemsize == 8 ? "Q" : itemsize == 4 && s == "L" ? "I" : "";
+    if (s == "c") letter = "B";
+    if (letter.empty()) return {{}, s.empty() ? format_fault::unsupported : format_fault::size_mismatch};
+    for (const dtype_entry& e : detail::dtype_table) {
+        if (e.buffer_format.empty() || e.buffer_format != letter) continue;
+        if (e.type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
+        if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
+        return {e.type};
+    }
+    return {{}, format_fault::unsupported};
+}
+
+}  // namespace tenon

@@ -1,0 +1,146 @@
+// tenon/core/error.hpp: why something was refused, as a small value that becomes a sentence only when read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace tenon {
+
+/// How a failure is classed, and therefore which Python exception it becomes.
+enum class errc : std::uint8_t {
+    not_an_array,  ///< the object speaks no protocol: TypeError
+    refused,       ///< well formed, but not expressible or not allowed here: BufferError
+    malformed,     ///< the descriptor contradicts itself: ValueError (and BufferError)
+    no_memory,     ///< an allocation failed: MemoryError
+};
+
+/// What was wrong. Trivially copyable and allocation-free, so that it can be made on any path; all texts are
+/// static. `got` and `wanted` are only meaningful when `detail` says so.
+struct error {
+    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex };
+
+    errc code = errc::refused;
+    detail_kind detail = detail_kind::none;
+    std::int32_t axis = -1;        ///< the axis at fault, or -1
+    const char* field = "";        ///< the field at fault ("shape", "flags", "dtype", ...)
+    const char* problem = "";      ///< what is wrong with it
+    const char* advice = nullptr;  ///< what the user can do, or null
+    std::int64_t got = 0;
+    std::int64_t wanted = 0;
+
+    /// The whole sentence: field, axis, problem, what came, what was expected, what to do.
+    [[nodiscard]] std::string message() const {
+        std::string out = field;
+        if (axis >= 0) out += "[" + std::to_string(axis) + "]";
+        if (!out.empty()) out += ": ";
+        out += problem;
+        switch (detail) {
+            case detail_kind::none: break;
+            case detail_kind::got: out += " (got " + std::to_string(got) + ")"; break;
+            case detail_kind::got_wanted:
+                out += " (got " + std::to_string(got) + ", expected " + std::to_string(wanted) + ")";
+                break;
+            case detail_kind::got_hex: out += " (got " + hex(static_cast<std::uint64_t>(got)) + ")"; break;
+        }
+        if (advice != nullptr) out += std::string("; ") + advice;
+        return out;
+    }
+
+    [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
+        error e = *this;
+        e.axis = a;
+        return e;
+    }
+    [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
+        error e = *this;
+        e.advice = text;
+        return e;
+    }
+
+private:
+    static std::string hex(std::uint64_t v) {
+        static constexpr char digits[] = "0123456789abcdef";
+        std::string out;
+        do {
+            out.insert(out.begin(), digits[v & 15U]);
+            v >>= 4U;
+        } while (v != 0);
+        return "0x" + out;
+    }
+};
+
+// Short spellings, so that a check reads as one line where it is made.
+[[nodiscard]] constexpr error malformed(const char* field, const char* problem) noexcept {
+    return {errc::malformed, error::detail_kind::none, -1, field, problem};
+}
+[[nodiscard]] constexpr error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::malformed, error::detail_kind::got, -1, field, problem, nullptr, got};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem) noexcept {
+    return {errc::refused, error::detail_kind::none, -1, field, problem};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::refused, error::detail_kind::got, -1, field, problem, nullptr, got};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got,
+                                      std::int64_t wanted) noexcept {
+    return {errc::refused, error::detail_kind::got_wanted, -1, field, problem, nullptr, got, wanted};
+}
+[[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
+                                           std::uint64_t got) noexcept {
+    return {errc::refused, error::detail_kind::got_hex, -1, field, problem, nullptr,
+            static_cast<std::int64_t>(got)};
+}
+[[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
+    return {errc::no_memory, error::detail_kind::none, -1, field, "out of memory"};
+}
+
+/// A value or the error that stood in its way. Reading the side that is not there is a programming error.
+template <class T>
+class [[nodiscard]] result {
+public:
+    using value_type = T;
+
+    result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    result(tenon::error e) noexcept : state_(std::in_place_index<1>, e) {}
+
+    [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    T& value() & { return std::get<0>(state_); }
+    const T& value() const& { return std::get<0>(state_); }
+    T&& value() && { return std::get<0>(std::move(state_)); }
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T&& operator*() && { return std::move(*this).value(); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+
+    [[nodiscard]] const tenon::error& error() const { return std::get<1>(state_); }
+
+private:
+    std::variant<T, tenon::error> state_;
+};
+
+/// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.
+template <>
+class [[nodiscard]] result<void> {
+public:
+    constexpr result() noexcept : none_(0), ok_(true) {}
+    constexpr result(tenon::error e) noexcept : error_(e), ok_(false) {}
+
+    [[nodiscard]] constexpr bool has_value() const noexcept { return ok_; }
+    constexpr explicit operator bool() const noexcept { return ok_; }
+    [[nodiscard]] constexpr const tenon::error& error() const noexcept { return error_; }
+
+private:
+    union {
+        char none_;
+        tenon::error error_;
+    };
+    bool ok_;
+};
+
+}  // namespace tenon

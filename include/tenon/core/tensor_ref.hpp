@@ -1,0 +1,93 @@
+// tenon/core/tensor_ref.hpp: a checked tensor that owns nothing: what every view, check and dispatch reads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/core/device.hpp>
+#include <tenon/core/dtype.hpp>
+#include <tenon/core/shape.hpp>
+
+namespace tenon {
+
+namespace detail {
+struct validator;
+}
+
+/// A tensor whose description has been validated: the extents are not negative, the size and every address it
+/// touches are representable, strides are never null, and the metadata is our own copy, so the producer cannot
+/// change it afterwards. Only `validate.hpp` makes one; copying it copies the reference.
+///
+/// Owns neither the data nor the arrays behind `shape()` and `strides()`: it is good for as long as the
+/// `tensor`, or the `py::borrow` call, it came from.
+class tensor_ref {
+public:
+    [[nodiscard]] std::int32_t ndim() const noexcept { return ndim_; }
+    [[nodiscard]] extents shape() const noexcept { return {shape_, static_cast<std::size_t>(ndim_)}; }
+    /// In elements; may be negative or zero.
+    [[nodiscard]] extents strides() const noexcept { return {strides_, static_cast<std::size_t>(ndim_)}; }
+    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape_[axis]; }
+    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides_[axis]; }
+
+    /// Number of elements.
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
+    [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    /// Bytes of one element standing alone.
+    [[nodiscard]] std::int64_t itemsize() const noexcept { return dtype_.itemsize(); }
+    /// Bytes of the elements side by side (gaps between strided elements do not count).
+    [[nodiscard]] std::int64_t nbytes() const noexcept {
+        return byte_count(size_, dtype_, is_subbyte_padded()).value_or(0);  // validated: it fits
+    }
+
+    /// Address of the first element, `byte_offset` applied. Not an address on a device with opaque handles
+    /// (`device().has_opaque_handle()`): use `base()` and `byte_offset()` there.
+    [[nodiscard]] void* data() const noexcept {
+        // As integers: an empty tensor may have a null base and still an offset.
+        return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(base_) +
+                                       static_cast<std::uintptr_t>(byte_offset_));
+    }
+    /// The pointer or handle as the producer gave it, without the offset.
+    [[nodiscard]] void* base() const noexcept { return base_; }
+    [[nodiscard]] std::uint64_t byte_offset() const noexcept { return byte_offset_; }
+
+    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
+    [[nodiscard]] bool is_f_contiguous() const noexcept { return tenon::is_f_contiguous(shape(), strides()); }
+    [[nodiscard]] bool is_contiguous() const noexcept { return is_c_contiguous(); }
+    /// The address of the first element is a multiple of `alignment`, a power of two.
+    [[nodiscard]] bool is_aligned_to(std::size_t alignment) const noexcept {
+        return (reinterpret_cast<std::uintptr_t>(data()) & (alignment - 1)) == 0;
+    }
+
+    [[nodiscard]] bool is_read_only() const noexcept { return (flags_ & abi::flag::read_only) != 0; }
+    /// The producer says that it made a copy for us and that nobody else sees this memory.
+    [[nodiscard]] bool is_copied() const noexcept { return (flags_ & abi::flag::is_copied) != 0; }
+    /// Sub-byte elements take a whole byte each instead of sharing.
+    [[nodiscard]] bool is_subbyte_padded() const noexcept { return (flags_ & abi::flag::subbyte_padded) != 0; }
+    [[nodiscard]] std::uint64_t flags() const noexcept { return flags_; }
+    /// The DLPack version the producer stated; 0.0 when it came as a legacy struct or by another protocol.
+    [[nodiscard]] abi::dl_version version() const noexcept { return version_; }
+
+protected:
+    tensor_ref() noexcept = default;
+
+private:
+    friend struct detail::validator;
+    friend class tensor;
+
+    void* base_ = nullptr;
+    std::uint64_t byte_offset_ = 0;
+    const std::int64_t* shape_ = nullptr;
+    const std::int64_t* strides_ = nullptr;
+    std::int64_t size_ = 0;
+    std::uint64_t flags_ = 0;
+    std::int32_t ndim_ = 0;
+    tenon::dtype dtype_{};
+    tenon::device device_{};
+    abi::dl_version version_{0, 0};
+};
+
+}  // namespace tenon

@@ -1,0 +1,282 @@
+// tenon/core/view.hpp: a typed, borrowed window on host memory: index it, walk its rows, hand it on as span or mdspan.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/core/error.hpp>
+#include <tenon/core/request.hpp>
+#include <tenon/core/tensor_ref.hpp>
+
+#if __has_include(<version>)
+#include <version>
+#endif
+#if defined(__cpp_lib_mdspan)
+#include <mdspan>
+#endif
+
+namespace tenon {
+
+/// Rank known only at run time.
+inline constexpr int dynamic_rank = -1;
+
+/// What foreign memory may be read as. A C++ `bool` may not: a stored 2 would be undefined behaviour; take `bool8`.
+template <class T>
+concept viewable = element<T> && !std::same_as<std::remove_cv_t<T>, bool>;
+
+namespace detail {
+
+/// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
+template <int Rank>
+class axes {
+public:
+    axes() noexcept = default;
+    explicit axes(const tensor_ref& t) noexcept {
+        for (std::size_t i = 0; i < rank; ++i) {
+            shape_[i] = t.shape(i);
+            strides_[i] = t.stride(i);
+        }
+    }
+    [[nodiscard]] extents shape() const noexcept { return shape_; }
+    [[nodiscard]] extents strides() const noexcept { return strides_; }
+
+    /// The axes after the first.
+    [[nodiscard]] auto drop_first() const noexcept
+        requires(Rank > 0)
+    {
+        axes<Rank - 1> rest;
+        for (std::size_t i = 1; i < rank; ++i) {
+            rest.shape_[i - 1] = shape_[i];
+            rest.strides_[i - 1] = strides_[i];
+        }
+        return rest;
+    }
+
+private:
+    template <int>
+    friend class axes;
+    static constexpr std::size_t rank = Rank;
+    std::array<std::int64_t, rank> shape_{};
+    std::array<std::int64_t, rank> strides_{};
+};
+
+template <>
+class axes<dynamic_rank> {
+public:
+    axes() noexcept = default;
+    explicit axes(const tensor_ref& t) noexcept : shape_(t.shape()), strides_(t.strides()) {}
+    [[nodiscard]] extents shape() const noexcept { return shape_; }
+    [[nodiscard]] extents strides() const noexcept { return strides_; }
+
+private:
+    extents shape_;
+    extents strides_;
+};
+
+/// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
+template <class T, int Rank>
+[[nodiscard]] constexpr request window_request(memory_space space) noexcept {
+    request r{.writable = !std::is_const_v<T>, .space = space, .rank = Rank};
+    if constexpr (!std::is_void_v<T>) r.type = dtype_of<T>;
+    return r;
+}
+
+}  // namespace detail
+
+/// A window on a tensor in host-accessible memory. `view<const T>` takes any tensor of that type, `view<T>` only
+/// one that may be written to. `view<const void>` and `view<void>` are windows that leave the type open.
+///
+/// Borrows: good for as long as the tensor (or the `py::borrow` call) it was made from.
+template <class T = const void, int Rank = dynamic_rank>
+class view;
+
+template <viewable T, int Rank>
+class view<T, Rank> {
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    /// Checks device, dtype, rank, writability and alignment.
+    [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        if (!t.empty() && !t.is_aligned_to(alignof(T))) {
+            return refused("data", "the address is not aligned for this element type (bytes past alignment)",
+                           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)), 0)
+                .with_advice("take the tensor untyped and copy its bytes, or pass an aligned copy");
+        }
+        return view(static_cast<T*>(t.data()), detail::axes<Rank>(t), t.size());
+    }
+
+    [[nodiscard]] T* data() const noexcept { return data_; }
+    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
+    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
+    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
+    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
+    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
+
+    /// The element at an index, one number per axis. Bounds are checked by `assert` only, as for `std::span`.
+    template <std::integral... Index>
+        requires(Rank == dynamic_rank || sizeof...(Index) == static_cast<std::size_t>(Rank))
+    [[nodiscard]] T& operator()(Index... index) const noexcept {
+        assert(sizeof...(Index) == shape().size());
+        std::int64_t offset = 0;
+        std::size_t axis = 0;
+        ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < shape(axis)),
+          offset += static_cast<std::int64_t>(index) * stride(axis), ++axis),
+         ...);
+        return data_[offset];
+    }
+
+    /// Rank 1: an element. Higher: the view of everything at this index of the first axis.
+    [[nodiscard]] decltype(auto) operator[](std::int64_t i) const noexcept
+        requires(Rank >= 1)
+    {
+        assert(i >= 0 && i < shape(0));
+        if constexpr (Rank == 1)
+            return static_cast<T&>(data_[i * stride(0)]);
+        else
+            return view<T, Rank - 1>(data_ + i * stride(0), axes_.drop_first(), size_ / shape(0));
+    }
+
+    /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
+    class iterator {
+    public:
+        using difference_type = std::ptrdiff_t;
+        using value_type = std::conditional_t<Rank == 1, std::remove_cv_t<T>, view<T, Rank == 1 ? 0 : Rank - 1>>;
+
+        iterator() noexcept = default;
+        [[nodiscard]] decltype(auto) operator*() const noexcept { return (*over_)[at_]; }
+        iterator& operator++() noexcept {
+            ++at_;
+            return *this;
+        }
+        iterator operator++(int) noexcept { return std::exchange(*this, iterator(over_, at_ + 1)); }
+        friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.at_ == b.at_; }
+
+    private:
+        friend class view;
+        iterator(const view* over, std::int64_t at) noexcept : over_(over), at_(at) {}
+        const view* over_ = nullptr;
+        std::int64_t at_ = 0;
+    };
+    [[nodiscard]] iterator begin() const noexcept
+        requires(Rank >= 1)
+    {
+        return {this, 0};
+    }
+    [[nodiscard]] iterator end() const noexcept
+        requires(Rank >= 1)
+    {
+        return {this, shape(0)};
+    }
+
+    /// All elements as one span, when they lie in row-major order without gaps.
+    [[nodiscard]] result<std::span<T>> span() const noexcept {
+        if (!is_c_contiguous()) {
+            return refused("strides", "only row-major contiguous memory is a span")
+                .with_advice("index the view, or make the array contiguous first");
+        }
+        return std::span<T>(data_, static_cast<std::size_t>(size_));
+    }
+
+    /// The view as an mdspan of any make (standard, Kokkos, CCCL), strided or contiguous by its layout:
+    /// `v.template to<std::mdspan<float, std::dextents<int, 2>, std::layout_stride>>()`.
+    template <class Mdspan>
+    [[nodiscard]] result<Mdspan> to() const noexcept
+        requires(Rank >= 0 && Mdspan::rank() == static_cast<std::size_t>(Rank))
+    {
+        using mapping = typename Mdspan::mapping_type;
+        using index = typename Mdspan::index_type;
+        typename Mdspan::extents_type sizes(narrow<index>(shape()));
+        for (std::size_t i = 0; i < shape().size(); ++i) {
+            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(stride(i)) || stride(i) < 0) {
+                return refused("strides", "an mdspan of this type cannot express this axis", stride(i))
+                    .at_axis(static_cast<std::int32_t>(i));
+            }
+            if (static_cast<std::int64_t>(sizes.extent(i)) != shape(i)) {
+                return refused("shape", "the mdspan has another static extent", shape(i),
+                               static_cast<std::int64_t>(sizes.extent(i)))
+                    .at_axis(static_cast<std::int32_t>(i));
+            }
+        }
+        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, std::array<index, axis_count>>) {
+            return Mdspan(data_, mapping(sizes, narrow<index>(strides())));
+        } else {
+            const mapping compact(sizes);
+            for (std::size_t i = 0; i < shape().size(); ++i) {
+                if (shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
+                    return refused("strides", "the mdspan's layout steps differently", stride(i),
+                                   static_cast<std::int64_t>(compact.stride(i)))
+                        .at_axis(static_cast<std::int32_t>(i));
+                }
+            }
+            return Mdspan(data_, compact);
+        }
+    }
+#if defined(__cpp_lib_mdspan)
+    /// `to` for the standard's strided mdspan.
+    [[nodiscard]] auto mdspan() const noexcept
+        requires(Rank >= 0)
+    {
+        return to<std::mdspan<T, std::dextents<std::int64_t, static_cast<std::size_t>(Rank)>, std::layout_stride>>();
+    }
+#endif
+
+private:
+    template <class, int>
+    friend class view;
+    static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
+
+    view(T* data, detail::axes<Rank> a, std::int64_t size) noexcept : data_(data), axes_(a), size_(size) {}
+
+    template <class Index>
+    static std::array<Index, axis_count> narrow(extents values) noexcept {
+        std::array<Index, axis_count> out{};
+        for (std::size_t i = 0; i < axis_count; ++i) out[i] = static_cast<Index>(values[i]);
+        return out;
+    }
+
+    T* data_;
+    detail::axes<Rank> axes_;
+    std::int64_t size_;
+};
+
+/// The window that leaves the element type open: bytes, strides and dtype; `as<T, Rank>()` closes it.
+template <class T, int Rank>
+    requires std::is_void_v<T>
+class view<T, Rank> : private tensor_ref {
+public:
+    using element_type = T;
+
+    [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        return view(t);
+    }
+
+    [[nodiscard]] T* data() const noexcept { return tensor_ref::data(); }
+    using tensor_ref::dtype, tensor_ref::device, tensor_ref::shape, tensor_ref::strides, tensor_ref::stride,
+        tensor_ref::ndim, tensor_ref::size, tensor_ref::empty, tensor_ref::itemsize, tensor_ref::nbytes,
+        tensor_ref::is_c_contiguous, tensor_ref::is_f_contiguous, tensor_ref::is_read_only;
+
+    /// The typed view; a window on const stays const.
+    template <viewable U, int R = Rank>
+        requires(!std::is_const_v<T> || std::is_const_v<U>)
+    [[nodiscard]] result<view<U, R>> as() const noexcept {
+        return view<U, R>::from(*this);
+    }
+
+private:
+    explicit view(const tensor_ref& t) noexcept : tensor_ref(t) {}
+};
+
+}  // namespace tenon
