@@ -38,6 +38,7 @@ inline void copy_strided(const tensor_ref& from, std::byte* to) noexcept {
         std::memcpy(to, static_cast<const std::byte*>(from.data()) + offset * static_cast<std::int64_t>(item), run_bytes);
         to += run_bytes;
         for (std::size_t axis = outer; axis-- > 0;) {
+            if (from.shape(axis) == 1) continue;  // its stride may be anything
             offset += from.stride(axis);
             if (++index[axis] < from.shape(axis)) break;
             offset -= from.stride(axis) * from.shape(axis);
@@ -64,7 +65,7 @@ inline void copy_strided(const tensor_ref& from, std::byte* to) noexcept {
     void* memory = ::operator new(bytes != 0 ? bytes : 1, std::align_val_t{copy_alignment}, std::nothrow);
     if (memory == nullptr) return out_of_memory("copy");
     keep_alive owner(memory, detail::release_aligned);
-    if (packed)
+    if (packed && bytes != 0)
         std::memcpy(memory, from.data(), bytes);
     else if (!from.empty())
         detail::copy_strided(from, static_cast<std::byte*>(memory));

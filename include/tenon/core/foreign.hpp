@@ -61,6 +61,7 @@ public:
         abi::dl_version version;
     };
     [[nodiscard]] result<description> describe() const noexcept {
+        if (managed_ == nullptr) return malformed("capsule", "there is no managed struct");
         if (reinterpret_cast<std::uintptr_t>(managed_) % alignof(abi::managed_tensor_versioned) != 0)
             return malformed("capsule", "the managed struct is not aligned");
         if (versioned_) {

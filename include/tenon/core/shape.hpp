@@ -119,8 +119,7 @@ constexpr bool is_compact(extents shape, extents strides) noexcept {
         const std::size_t i = RowMajor ? shape.size() - 1 - n : n;
         if (shape[i] == 0) return true;
         if (shape[i] == 1) continue;
-        if (strides[i] != step) compact = false;
-        if (mul_overflows(step, shape[i], step)) return false;
+        if (strides[i] != step || mul_overflows(step, shape[i], step)) compact = false;
     }
     return compact;
 }
@@ -141,10 +140,10 @@ constexpr bool is_compact(extents shape, extents strides) noexcept {
     };
     std::array<axis, static_cast<std::size_t>(max_rank)> axes;
     std::size_t n = 0;
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
     for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] == 0) return false;
         if (shape[i] == 1) continue;
-        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min()) return true;
+        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size()) return true;
         axes[n++] = {shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
     }
     std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(n),

@@ -79,6 +79,22 @@ public:
         return out;
     }
 
+    /// Binds an already checked tensor to what keeps its memory alive. On failure `owner` is left as it was.
+    [[nodiscard]] static result<tensor> keep(const tensor_ref& checked, keep_alive& owner) noexcept {
+        tensor out;
+        if (!out.reserve(checked.ndim())) return out_of_memory("shape");
+        static_cast<tensor_ref&>(out) = checked;
+        std::int64_t* const storage = out.storage();
+        for (std::int32_t i = 0; i < checked.ndim_; ++i) {
+            storage[i] = checked.shape_[i];
+            storage[checked.ndim_ + i] = checked.strides_[i];
+        }
+        out.shape_ = storage;
+        out.strides_ = storage + checked.ndim_;
+        out.owner_ = std::move(owner);
+        return out;
+    }
+
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
     [[nodiscard]] static result<tensor> take(foreign& received, import_policy policy = {}) noexcept {
         keep_alive owner(received.get(), received.is_versioned() ? release_versioned : release_legacy);

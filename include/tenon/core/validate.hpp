@@ -105,6 +105,9 @@ struct validator {
         return {};
     }
 
+    /// Only ever takes rights away.
+    static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept { t.flags_ |= flags; }
+
 private:
     [[nodiscard]] static result<void> check_unknown_dtype(dtype type, import_policy policy) noexcept {
         if (type.bits == 0 || type.lanes == 0)

@@ -29,7 +29,7 @@ inline constexpr int dynamic_rank = -1;
 
 /// What foreign memory may be read as. A C++ `bool` may not: a stored 2 would be undefined behaviour; take `bool8`.
 template <class T>
-concept viewable = element<T> && !std::same_as<std::remove_cv_t<T>, bool>;
+concept viewable = element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
 
 namespace detail {
 
@@ -106,6 +106,10 @@ public:
     /// Checks device, dtype, rank, writability and alignment.
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
         if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        if (t.dtype().is_subbyte() && !t.is_subbyte_padded()) {
+            return refused("dtype", "packed sub-byte elements have no address each")
+                .with_advice("take the tensor untyped and unpack its bytes");
+        }
         if (!t.empty() && !t.is_aligned_to(alignof(T))) {
             return refused("data", "the address is not aligned for this element type (bytes past alignment)",
                            static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)), 0)
@@ -145,7 +149,7 @@ public:
         if constexpr (Rank == 1)
             return static_cast<T&>(data_[i * stride(0)]);
         else
-            return view<T, Rank - 1>(data_ + i * stride(0), axes_.drop_first(), size_ / shape(0));
+            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(), size_ / shape(0));
     }
 
     /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
@@ -197,24 +201,31 @@ public:
     {
         using mapping = typename Mdspan::mapping_type;
         using index = typename Mdspan::index_type;
-        typename Mdspan::extents_type sizes(narrow<index>(shape()));
-        for (std::size_t i = 0; i < shape().size(); ++i) {
-            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(stride(i)) || stride(i) < 0) {
-                return refused("strides", "an mdspan of this type cannot express this axis", stride(i))
-                    .at_axis(static_cast<std::int32_t>(i));
-            }
-            if (static_cast<std::int64_t>(sizes.extent(i)) != shape(i)) {
+        std::array<index, axis_count> sizes{};
+        std::array<index, axis_count> steps{};
+        for (std::size_t i = 0; i < axis_count; ++i) {
+            const auto axis = static_cast<std::int32_t>(i);
+            const std::size_t fixed = Mdspan::static_extent(i);
+            if (fixed != std::dynamic_extent && static_cast<std::int64_t>(fixed) != shape(i)) {
                 return refused("shape", "the mdspan has another static extent", shape(i),
-                               static_cast<std::int64_t>(sizes.extent(i)))
-                    .at_axis(static_cast<std::int32_t>(i));
+                               static_cast<std::int64_t>(fixed))
+                    .at_axis(axis);
             }
+            // The stride of an axis that is never stepped along may be anything; 1 is as good.
+            const std::int64_t step = size_ != 0 && shape(i) > 1 ? stride(i) : 1;
+            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(step) || step <= 0) {
+                return refused("strides", "an mdspan of this type cannot express this axis", step).at_axis(axis);
+            }
+            sizes[i] = static_cast<index>(shape(i));
+            steps[i] = static_cast<index>(step);
         }
+        const typename Mdspan::extents_type all(sizes);
         if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, std::array<index, axis_count>>) {
-            return Mdspan(data_, mapping(sizes, narrow<index>(strides())));
+            return Mdspan(data_, mapping(all, steps));
         } else {
-            const mapping compact(sizes);
-            for (std::size_t i = 0; i < shape().size(); ++i) {
-                if (shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
+            const mapping compact(all);
+            for (std::size_t i = 0; i < axis_count; ++i) {
+                if (size_ != 0 && shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
                     return refused("strides", "the mdspan's layout steps differently", stride(i),
                                    static_cast<std::int64_t>(compact.stride(i)))
                         .at_axis(static_cast<std::int32_t>(i));
@@ -238,13 +249,6 @@ private:
     static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
 
     view(T* data, detail::axes<Rank> a, std::int64_t size) noexcept : data_(data), axes_(a), size_(size) {}
-
-    template <class Index>
-    static std::array<Index, axis_count> narrow(extents values) noexcept {
-        std::array<Index, axis_count> out{};
-        for (std::size_t i = 0; i < axis_count; ++i) out[i] = static_cast<Index>(values[i]);
-        return out;
-    }
 
     T* data_;
     detail::axes<Rank> axes_;

@@ -1,0 +1,6 @@
+// tenon/py.hpp: everything, Python included, in one include.
+#pragma once
+
+#include <tenon/py/export.hpp>
+#include <tenon/py/import.hpp>
+#include <tenon/tenon.hpp>

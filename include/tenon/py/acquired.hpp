@@ -1,0 +1,101 @@
+// tenon/py/acquired.hpp: where a rung of the import ladder puts what it found: a checked tensor and what keeps it alive.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/core/device.hpp>
+#include <tenon/core/error.hpp>
+#include <tenon/core/foreign.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/core/validate.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::py {
+
+/// How an import is to be done.
+struct import_options {
+    bool writable = false;                    ///< refuse what may not be written to
+    std::optional<bool> copy = {};            ///< true: always a copy; false: never; nullopt: only if needed
+    std::optional<device> to = {};            ///< where the data must be, asked of the producer if it is elsewhere
+    std::optional<std::intptr_t> stream = {};  ///< the consumer's stream, as `__dlpack__` numbers them
+    bool trust_legacy = false;                ///< a legacy struct cannot say "read-only": believe that it is not
+    bool allow_unknown = false;               ///< let dtype and device codes through that DLPack 1.3 does not define
+
+    [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
+    /// Nothing is asked that only `__dlpack__` could answer.
+    [[nodiscard]] bool is_plain() const noexcept { return !to && !stream; }
+};
+
+/// The outcome of one rung.
+enum class rung_result {
+    taken,    ///< the tensor is in `acquired`
+    absent,   ///< the object does not speak this protocol
+    refused,  ///< it does, but what it said is not acceptable; the error is filled in
+    raised,   ///< a Python exception is set, the producer's own: stop
+};
+
+namespace detail {
+
+// What tensors imported from Python release, each attached to the interpreter they came from (F15-F19).
+inline void release_object(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { Py_DECREF(static_cast<PyObject*>(subject)); });
+}
+inline void release_versioned(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });
+}
+inline void release_legacy(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, false); });
+}
+inline void release_buffer_in_place(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { PyBuffer_Release(static_cast<Py_buffer*>(subject)); });
+}
+inline void release_buffer(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] {
+        PyBuffer_Release(static_cast<Py_buffer*>(subject));
+        PyMem_Free(subject);
+    });
+}
+
+[[nodiscard]] inline keep_alive keep_object(PyObject* obj, interpreter* home) noexcept {
+    Py_INCREF(obj);
+    return {obj, release_object, home};
+}
+[[nodiscard]] inline keep_alive keep_managed(void* managed, bool versioned, interpreter* home) noexcept {
+    return {managed, versioned ? release_versioned : release_legacy, home};
+}
+
+}  // namespace detail
+
+/// Room for one import on the stack: the checked tensor, its metadata, its owner, and a buffer if it needs one.
+/// Deliberately not initialised beyond its owner: a borrowed argument pays only for what it has.
+class acquired : public tensor_ref {
+public:
+    acquired() noexcept {}  // NOLINT(modernize-use-equals-default): = default would zero the storage
+    acquired(const acquired&) = delete;
+    acquired& operator=(const acquired&) = delete;
+
+    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
+    [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
+                                     import_policy policy) noexcept {
+        if (auto ok = tenon::detail::validator::check_arrays(t); !ok) return ok;
+        tenon::detail::validator::snapshot(t, storage);
+        return tenon::detail::validator::finish(t, flags, version, storage, policy, *this);
+    }
+    /// The same when shape and strides have been written to `storage` already.
+    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
+                                            import_policy policy) noexcept {
+        return tenon::detail::validator::finish(t, flags, version, storage, policy, *this);
+    }
+
+    void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
+
+    keep_alive owner;
+    bool owning = false;                      ///< the tensor must outlive the call: the rung keeps something alive
+    Py_buffer buffer;                         ///< used by a borrowing buffer import only
+    std::int64_t storage[2 * max_rank];       ///< shape, then strides
+};
+
+}  // namespace tenon::py

@@ -1,0 +1,64 @@
+// tenon/py/capsule.hpp: DLPack capsules: their names, and taking one over only when what is inside is sound.
+#pragma once
+
+#include <cstring>
+
+#include <tenon/core/foreign.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::py {
+
+// A capsule keeps the pointer, not the characters: the names are static (F10).
+inline constexpr const char* capsule_legacy = "dltensor";
+inline constexpr const char* capsule_versioned = "dltensor_versioned";
+inline constexpr const char* capsule_used_legacy = "used_dltensor";
+inline constexpr const char* capsule_used_versioned = "used_dltensor_versioned";
+inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
+
+/// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused stays
+/// alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
+[[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options, interpreter* home,
+                                              acquired& out, error& why) noexcept {
+    const critical_section alone(capsule);
+    const char* const name = PyCapsule_GetName(capsule);
+    const auto is_named = [&](const char* wanted) { return name != nullptr && std::strcmp(name, wanted) == 0; };
+    const bool versioned = is_named(capsule_versioned);
+    if (!versioned && !is_named(capsule_legacy)) {
+        PyErr_Clear();  // an invalid capsule sets one when asked for its name
+        const bool used = is_named(capsule_used_legacy) || is_named(capsule_used_versioned);
+        why = used ? refused("capsule", "it has been consumed already")
+                         .with_advice("a capsule can be imported once; ask the producer for a new one")
+                   : refused("capsule", "its name is not that of a DLPack capsule")
+                         .with_advice("expected \"dltensor\" or \"dltensor_versioned\"");
+        return rung_result::refused;
+    }
+    void* const managed = PyCapsule_GetPointer(capsule, name);
+    if (managed == nullptr) {
+        PyErr_Clear();
+        why = malformed("capsule", "it holds a null pointer");
+        return rung_result::refused;
+    }
+
+    foreign received = versioned ? foreign(static_cast<abi::managed_tensor_versioned*>(managed))
+                                 : foreign(static_cast<abi::managed_tensor*>(managed));
+    const auto seen = received.describe();
+    received.disown();  // it is the capsule's until the name is changed
+    if (!seen) {
+        why = seen.error();
+        return rung_result::refused;
+    }
+    const std::uint64_t flags =
+        versioned || options.trust_legacy ? seen->flags : seen->flags | abi::flag::read_only;
+    if (auto ok = out.admit(seen->tensor, flags, seen->version, options.policy()); !ok) {
+        why = ok.error();
+        return rung_result::refused;
+    }
+    if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)
+        return rung_result::raised;
+    out.owner = detail::keep_managed(managed, versioned, home);
+    return rung_result::taken;
+}
+
+}  // namespace tenon::py

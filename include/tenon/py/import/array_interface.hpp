@@ -1,0 +1,132 @@
+// tenon/py/import/array_interface.hpp: the rung for `__array_interface__` version 3 and the attributes of version 2.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/interface.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/py/type_plan.hpp>
+
+namespace tenon::py::array_interface {
+
+inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan) noexcept {
+    plan.array_interface = place_of(type, names.array_interface);
+    plan.array_typestr = place_of(type, names.array_typestr);
+}
+
+namespace detail {
+
+/// Version 2 had no dictionary: each field is an attribute of its own, `__array_shape__` and so on.
+[[nodiscard]] inline rung_result read_attributes(PyObject* obj, interface_fields& fields) noexcept {
+    for (const interface_fields::named& n : interface_fields::all) {
+        const ref name = ref::take(PyUnicode_FromFormat("__array_%s__", n.key));
+        if (!name) return rung_result::raised;
+        PyObject* found = nullptr;
+        if (get_optional_attr(obj, name.get(), &found) < 0) return rung_result::raised;
+        ref value = ref::take(found);
+        if (value && value.get() != Py_None) fields.*n.field = std::move(value);
+    }
+    return fields.typestr && fields.shape ? rung_result::taken : rung_result::absent;
+}
+
+/// Holds the buffer that stands behind the description, and checks that no element lies outside it.
+[[nodiscard]] inline rung_result take_from_buffer(PyObject* source, std::int64_t offset, bool immutable,
+                                                  const interface_description& said, import_policy policy,
+                                                  interpreter& here, acquired& out, error& why) noexcept {
+    Py_buffer* held = &out.buffer;
+    if (out.owning && (held = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)))) == nullptr) {
+        PyErr_NoMemory();
+        return rung_result::raised;
+    }
+    *held = Py_buffer{};
+    if (PyObject_GetBuffer(source, held, PyBUF_SIMPLE) != 0) {
+        if (out.owning) PyMem_Free(held);
+        return rung_result::raised;
+    }
+    out.owner = keep_alive(held, out.owning ? py::detail::release_buffer : py::detail::release_buffer_in_place, &here);
+    const auto give_up = [&](const error& e) {
+        why = e;
+        out.owner.reset();
+        return rung_result::refused;
+    };
+    if (offset < 0 || held->len < 0 || offset > held->len)
+        return give_up(malformed("offset", "it lies outside the buffer", offset));
+    const abi::dl_tensor t{static_cast<char*>(held->buf) + offset,
+                           {abi::device_code::cpu, 0},
+                           said.ndim,
+                           said.type.to_abi(),
+                           nullptr,
+                           nullptr,
+                           0};
+    const std::uint64_t flags = held->readonly != 0 || immutable ? abi::flag::read_only : 0;
+    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) return give_up(ok.error());
+    if (out.empty()) return rung_result::taken;
+    // Validated: these products and sums fit.
+    const auto span = touched_span(out.shape(), out.strides());
+    const std::int64_t low = offset + span->low * out.itemsize();
+    const std::int64_t end = offset + (span->high + 1) * out.itemsize();
+    if (low < 0 || end > held->len) return give_up(malformed("shape", "elements lie outside the buffer", end));
+    return rung_result::taken;
+}
+
+}  // namespace detail
+
+/// Reads the interface; the object and the dictionary are both kept, since either may own the memory (F71).
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, import_policy policy, interpreter& here,
+                                      acquired& out, error& why) noexcept {
+    interface_fields fields;
+    ref dict;
+    if (plan.array_interface != attribute_place::nowhere) {
+        PyObject* found = nullptr;
+        if (get_optional_attr(obj, here.array_interface, &found) < 0) return rung_result::raised;
+        dict = ref::take(found);
+    }
+    if (dict && dict.get() != Py_None) {
+        if (!PyDict_Check(dict.get())) {
+            why = malformed("__array_interface__", "it is not a dictionary");
+            return rung_result::refused;
+        }
+        if (!fields.read(dict.get())) return rung_result::raised;
+        if (interface_version(fields) != 3) {
+            why = refused("version", "only version 3 of the array interface is known", interface_version(fields), 3);
+            return rung_result::refused;
+        }
+    } else {
+        if (plan.array_typestr == attribute_place::nowhere) return rung_result::absent;
+        if (const auto r = detail::read_attributes(obj, fields); r != rung_result::taken) return r;
+    }
+
+    interface_description said;
+    if (const auto r = read_interface(fields, out, said, why); r != rung_result::taken) return r;
+    if (!said.has_address) {
+        std::int64_t offset = 0;
+        if (fields.offset) {
+            const ref number = ref::take(PyNumber_Index(fields.offset.get()));
+            offset = number ? PyLong_AsLongLong(number.get()) : -1;
+            if (PyErr_Occurred() != nullptr) return py::detail::field_failed("offset", "it is not an integer", why);
+        }
+        PyObject* const source = fields.data ? fields.data.get() : obj;
+        if (PyObject_CheckBuffer(source) == 0) {
+            why = malformed("data", "there is neither an address nor a buffer");
+            return rung_result::refused;
+        }
+        return detail::take_from_buffer(source, offset, plan.immutable, said, policy, here, out, why);
+    }
+
+    const abi::dl_tensor t{said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
+    const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
+    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) {
+        why = ok.error();
+        return rung_result::refused;
+    }
+    const ref both = ref::take(PyTuple_Pack(2, obj, dict ? dict.get() : obj));
+    if (!both) return rung_result::raised;
+    out.owner = py::detail::keep_object(both.get(), &here);
+    return rung_result::taken;
+}
+
+}  // namespace tenon::py::array_interface

@@ -1,0 +1,93 @@
+// tenon/py/import/buffer.hpp: the rung for the buffer protocol; the buffer is held for as long as the tensor.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/buffer_view.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/type_plan.hpp>
+
+namespace tenon::py::buffer {
+
+inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
+    plan.has_buffer = type->tp_as_buffer != nullptr && type->tp_as_buffer->bf_getbuffer != nullptr;
+}
+
+namespace detail {
+
+/// Turns a filled Py_buffer into a checked tensor. Every field is the exporter's word and is looked at.
+[[nodiscard]] inline rung_result read(const Py_buffer& b, import_policy policy, acquired& out, error& why) noexcept {
+    const auto refuse = [&](const error& e) {
+        why = e;
+        return rung_result::refused;
+    };
+    if (b.ndim < 0) return refuse(malformed("ndim", "the number of axes is negative", b.ndim));
+    if (b.ndim > max_rank) return refuse(refused("ndim", "too many axes", b.ndim, max_rank));
+    if (b.itemsize <= 0) return refuse(malformed("itemsize", "it is not positive", b.itemsize));
+    if (b.len < 0) return refuse(malformed("len", "it is negative", b.len));
+
+    const auto parsed = dtype_from_buffer_format(b.format != nullptr ? std::string_view(b.format) : "B",
+                                                 static_cast<std::size_t>(b.itemsize));
+    if (parsed.fault != format_fault::none) return refuse(format_error("format", parsed.fault));
+
+    const auto n = static_cast<std::size_t>(b.ndim);
+    if (b.shape == nullptr && n > 1) return refuse(malformed("shape", "the pointer is null although there are axes"));
+    for (std::size_t i = 0; i < n; ++i) {
+        if (b.suboffsets != nullptr && b.suboffsets[i] >= 0) {
+            return refuse(refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
+                              .at_axis(static_cast<std::int32_t>(i)));
+        }
+        out.storage[i] = b.shape != nullptr ? b.shape[i] : b.len / b.itemsize;
+        if (out.storage[i] < 0) {
+            return refuse(malformed("shape", "the extent is negative", out.storage[i])
+                              .at_axis(static_cast<std::int32_t>(i)));
+        }
+    }
+    const auto count = element_count({out.storage, n});
+    std::int64_t bytes = 0;
+    if (!count || tenon::detail::mul_overflows(*count, b.itemsize, bytes) || bytes != b.len)
+        return refuse(malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
+    if (b.strides == nullptr) {
+        fill_row_major({out.storage, n}, out.storage + n);
+    } else if (auto ok = byte_strides_to_elements({out.storage, n}, b.strides, b.itemsize, out.storage + n); !ok) {
+        return refuse(ok.error());
+    }
+    const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr, 0};
+    const std::uint64_t flags = b.readonly != 0 ? abi::flag::read_only : 0;
+    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) return refuse(ok.error());
+    return rung_result::taken;
+}
+
+}  // namespace detail
+
+/// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a bytearray
+/// or mmap cannot be resized or closed meanwhile.
+[[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, import_policy policy, interpreter& here,
+                                      acquired& out, error& why) noexcept {
+    Py_buffer* held = &out.buffer;
+    if (out.owning) {
+        held = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)));
+        if (held == nullptr) {
+            PyErr_NoMemory();
+            return rung_result::raised;
+        }
+    }
+    *held = Py_buffer{};
+    if (PyObject_GetBuffer(obj, held, PyBUF_FULL_RO) != 0) {
+        if (out.owning) PyMem_Free(held);
+        return rung_result::raised;
+    }
+    out.owner = keep_alive(held, out.owning ? py::detail::release_buffer : py::detail::release_buffer_in_place, &here);
+    const rung_result got = detail::read(*held, policy, out, why);
+    if (got != rung_result::taken) {
+        out.owner.reset();
+        return got;
+    }
+    if (immutable) out.mark_read_only();
+    return got;
+}
+
+}  // namespace tenon::py::buffer

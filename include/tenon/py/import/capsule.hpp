@@ -1,0 +1,18 @@
+// tenon/py/import/capsule.hpp: the rung for a bare DLPack capsule handed over in place of an array.
+#pragma once
+
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/capsule.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::py::bare_capsule {
+
+/// Takes the capsule over; one that is refused stays usable for somebody else.
+[[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, interpreter& here, acquired& out,
+                                      error& why) noexcept {
+    if (!PyCapsule_CheckExact(obj)) return rung_result::absent;
+    return take_capsule(obj, options, &here, out, why);
+}
+
+}  // namespace tenon::py::bare_capsule

@@ -1,0 +1,244 @@
+// tenon/py/import/dlpack.hpp: the rung that calls `__dlpack__`, in the dialect the producer understands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <tenon/core/device.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/capsule.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/py/stream.hpp>
+#include <tenon/py/type_plan.hpp>
+
+namespace tenon::py::dlpack {
+
+inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan) noexcept {
+    plan.dlpack = place_of(type, names.dlpack);
+    plan.dlpack_device = place_of(type, names.dlpack_device);
+}
+
+namespace detail {
+
+/// Calls a method that may be a plain one, a property, an instance attribute or nothing. `args[0]` is the object.
+/// `found` tells absence (also a method set to None) from a call that failed.
+[[nodiscard]] inline ref call_method(attribute_place place, PyObject* name, PyObject* const* args, PyObject* keywords,
+                                     bool& found) noexcept {
+    found = place != attribute_place::nowhere;
+    if (!found) return {};
+    if (place == attribute_place::method)
+        return ref::take(PyObject_VectorcallMethod(name, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
+    PyObject* got = nullptr;
+    const int there = get_optional_attr(args[0], name, &got);
+    const ref bound = ref::take(got);
+    if (there < 0) return {};
+    found = there > 0 && bound.get() != Py_None;
+    if (!found) return {};
+    return ref::take(PyObject_Vectorcall(bound.get(), args + 1, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
+}
+
+/// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
+[[nodiscard]] inline rung_result stated_device(PyObject* obj, const type_plan& plan, const interpreter& names,
+                                               std::optional<device>& out, error& why) noexcept {
+    PyObject* args[2] = {nullptr, obj};
+    bool found = false;
+    const ref answer = call_method(plan.dlpack_device, names.dlpack_device, args + 1, nullptr, found);
+    if (!answer) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::taken;
+    if (!PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2) {
+        why = malformed("__dlpack_device__", "it did not return a pair of integers");
+        return rung_result::refused;
+    }
+    std::int32_t parts[2];
+    for (Py_ssize_t i = 0; i < 2; ++i) {
+        // The kind is often an Enum; an IntEnum or any __index__ is an integer here.
+        const ref number = ref::take(PyNumber_Index(PyTuple_GET_ITEM(answer.get(), i)));
+        const long value = number ? PyLong_AsLong(number.get()) : -1;
+        if (PyErr_Occurred() != nullptr || value != static_cast<std::int32_t>(value)) {
+            if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
+                PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
+                return rung_result::raised;
+            PyErr_Clear();
+            why = malformed("__dlpack_device__", "it did not return a pair of integers");
+            return rung_result::refused;
+        }
+        parts[i] = static_cast<std::int32_t>(value);
+    }
+    out = device{parts[0], parts[1]};
+    return rung_result::taken;
+}
+
+/// The keyword arguments of one call, in vectorcall form.
+class keyword_call {
+public:
+    keyword_call(PyObject* self, const interpreter& names) noexcept : names_(names) { args_[1] = self; }
+
+    /// `value` is a new reference; false when it is null.
+    [[nodiscard]] bool add(PyObject* name, PyObject* value) noexcept {
+        values_[count_] = ref::take(value);
+        if (value == nullptr) return false;
+        keys_[count_] = name;
+        args_[2 + count_] = value;
+        ++count_;
+        return true;
+    }
+    [[nodiscard]] ref run(attribute_place place, bool& found) noexcept {
+        ref keywords;
+        if (count_ == 1 && keys_[0] == names_.max_version) {
+            keywords = ref::borrow(names_.only_max_version);
+        } else if (count_ > 0) {
+            keywords = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count_)));
+            if (!keywords) {
+                found = true;
+                return {};
+            }
+            for (std::size_t i = 0; i < count_; ++i) {
+                Py_INCREF(keys_[i]);
+                PyTuple_SET_ITEM(keywords.get(), static_cast<Py_ssize_t>(i), keys_[i]);
+            }
+        }
+        return call_method(place, names_.dlpack, args_ + 1, keywords.get(), found);
+    }
+
+private:
+    static constexpr std::size_t most = 4;
+    const interpreter& names_;
+    PyObject* args_[2 + most] = {};  // [0] is scratch the callee may use, [1] the object
+    PyObject* keys_[most] = {};
+    ref values_[most];
+    std::size_t count_ = 0;
+};
+
+struct call_shape {
+    bool modern;       ///< max_version, dl_device and copy may be passed
+    bool with_stream;  ///< the stream is passed, where the device has any
+};
+
+[[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
+                                     const import_options& options, std::optional<device> where, call_shape shape,
+                                     bool& found) noexcept {
+    keyword_call call(obj, names);
+    bool ok = true;
+    if (shape.modern) {
+        Py_INCREF(names.our_version);
+        ok = call.add(names.max_version, names.our_version);
+        if (ok && options.to)
+            ok = call.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
+        if (ok && options.copy) ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
+    }
+    if (ok && shape.with_stream) {
+        if (const auto number = stream_argument(where, options.to, options.stream))
+            ok = call.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
+    }
+    if (!ok) {
+        found = true;
+        return {};
+    }
+    return call.run(plan.dlpack, found);
+}
+
+/// Sets the exception now pending as the context of nothing: keeps `first` visible behind a second failure.
+inline void chain_behind(ref first) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    const ref second = ref::take(PyErr_GetRaisedException());
+    if (second && first && second.get() != first.get()) PyException_SetContext(second.get(), first.release());
+    if (second) PyErr_SetRaisedException(ref::borrow(second.get()).release());
+#else
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && first && value != first.get()) PyException_SetContext(value, first.release());
+    PyErr_Restore(type, value, trace);
+#endif
+}
+
+/// Takes the pending exception off as an object.
+[[nodiscard]] inline ref pending_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    return ref::take(PyErr_GetRaisedException());
+#else
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return ref::take(value);
+#endif
+}
+
+/// Remembers how the type wants to be called, if its plan is still there.
+inline void remember_dialect(PyTypeObject* type, dlpack_dialect dialect) noexcept {
+    if (type_plan* plan = find_plan(type)) plan->dialect = dialect;
+}
+
+/// The capsule, asked for once, or twice when the first call met a producer that does not know the keywords.
+[[nodiscard]] inline ref request_capsule(PyObject* obj, const type_plan& plan, const interpreter& names,
+                                         const import_options& options, std::optional<device> where,
+                                         bool& found) noexcept {
+    call_shape shape{plan.dialect != dlpack_dialect::ancient, true};
+    ref capsule = call_dlpack(obj, plan, names, options, where, shape, found);
+    if (!found) return {};
+    const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
+    if (capsule) {
+        if (plan.dialect == dlpack_dialect::unknown) remember_dialect(Py_TYPE(obj), dlpack_dialect::modern);
+        return capsule;
+    }
+    // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
+    // RuntimeError is TensorFlow's answer to a stream. One step back, then the producer has had its say.
+    const bool unknown_keyword = plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+    const bool stream_refused = has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0;
+    if (!unknown_keyword && !stream_refused) return {};
+    if (unknown_keyword)
+        shape.modern = false;
+    else
+        shape.with_stream = false;
+    ref first = pending_exception();
+    capsule = call_dlpack(obj, plan, names, options, where, shape, found);
+    if (!capsule)
+        chain_behind(std::move(first));
+    else if (unknown_keyword)
+        remember_dialect(Py_TYPE(obj), dlpack_dialect::ancient);
+    return capsule;
+}
+
+}  // namespace detail
+
+/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code runs.
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
+                                      interpreter& here, acquired& out, error& why) noexcept {
+    if (plan.dlpack == attribute_place::nowhere) return rung_result::absent;
+    std::optional<device> where;
+    if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
+        return known;
+    bool found = false;
+    const ref capsule = detail::request_capsule(obj, plan, here, options, where, found);
+    if (!capsule) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
+    if (!PyCapsule_CheckExact(capsule.get())) {
+        why = malformed("__dlpack__", "it did not return a capsule");
+        return rung_result::refused;
+    }
+    import_options told = options;
+    if (plan.immutable) told.trust_legacy = false;
+    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why);
+    if (taken != rung_result::taken) return taken;
+    if (plan.immutable) out.mark_read_only();
+
+    if (options.copy == false && out.is_copied()) {
+        why = refused("flags", "copy=False was asked for and the producer made a copy");
+    } else if (options.to && *options.to != out.device()) {
+        why = refused("device", "the producer did not deliver to the device asked for", out.device().type,
+                      options.to->type);
+    } else if (!options.to && where && *where != out.device() &&
+               !(where->is_host_accessible() && out.device().is_host_accessible())) {
+        why = malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
+    } else {
+        return rung_result::taken;
+    }
+    out.owner.reset();
+    return rung_result::refused;
+}
+
+}  // namespace tenon::py::dlpack

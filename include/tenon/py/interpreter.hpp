@@ -1,0 +1,256 @@
+// tenon/py/interpreter.hpp: what the importer keeps per interpreter, and how a thread reaches an interpreter to release things.
+//
+// A record outlives its interpreter (a few hundred bytes that are never freed), so that a release that comes
+// too late, from any thread, can see that it is too late and leak instead of crashing.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <thread>
+#if defined(_WIN32)
+#include <process.h>
+#else
+#include <unistd.h>
+#endif
+
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+namespace detail {
+inline long process_id() noexcept {
+#if defined(_WIN32)
+    return _getpid();
+#else
+    return static_cast<long>(getpid());
+#endif
+}
+}  // namespace detail
+
+/// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be entered.
+class interpreter {
+public:
+    // Names looked up on producers.
+    PyObject* dlpack = nullptr;
+    PyObject* dlpack_device = nullptr;
+    PyObject* exchange_api = nullptr;
+    PyObject* exchange_api_1_2 = nullptr;
+    PyObject* cuda_array_interface = nullptr;
+    PyObject* array_interface = nullptr;
+    PyObject* array_typestr = nullptr;
+    PyObject* is_conj = nullptr;
+    PyObject* is_neg = nullptr;
+    PyObject* requires_grad = nullptr;
+    // Keywords of __dlpack__.
+    PyObject* max_version = nullptr;
+    PyObject* stream = nullptr;
+    PyObject* dl_device = nullptr;
+    PyObject* copy = nullptr;
+    PyObject* our_version = nullptr;        ///< (1, 3)
+    PyObject* only_max_version = nullptr;   ///< ("max_version",)
+    PyObject* malformed_error = nullptr;    ///< the exception type, made when first raised
+    signed char numpy_layout = 0;           ///< 0 not looked yet, 1 as we know it, -1 another
+    PyObject* numpy_ndarray = nullptr;      ///< borrowed for life: numpy keeps its type
+
+    /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
+    /// made or the interpreter is beyond use.
+    [[nodiscard]] static interpreter* current() noexcept {
+        PyInterpreterState* const state = PyInterpreterState_Get();
+        const std::int64_t id = PyInterpreterState_GetID(state);
+        interpreter*& seen = last_seen();
+        if (seen != nullptr && seen->id_ == id && !seen->is_dead()) return seen;
+        interpreter* found = find(id);
+        if (found == nullptr) found = create(state, id);
+        if (found != nullptr) seen = found;
+        return found;
+    }
+
+    [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
+
+    /// Runs `fn` attached to this interpreter, from any thread, keeping a pending exception as it was. When the
+    /// interpreter is going or gone `fn` is not run: what it would have released leaks, by design.
+    template <class Fn>
+    void enter(Fn&& fn) noexcept {
+        if (is_dead()) return;
+        PyThreadState* const here = attached_thread_state();
+        if (here != nullptr && PyThreadState_GetInterpreter(here) == state_) {
+            const error_guard guard;
+            fn();
+            return;
+        }
+        // Announce first, then look: the closing interpreter looks in the other order, so one of the two sees.
+        entering_.fetch_add(1);
+        if (!closing_.load() && Py_IsInitialized() != 0) enter_detached(here, fn);
+        entering_.fetch_sub(1);
+    }
+
+private:
+    template <class Fn>
+    void enter_detached(PyThreadState* here, Fn&& fn) noexcept {
+        if (here == nullptr && is_main_) {
+            const PyGILState_STATE gil = PyGILState_Ensure();
+            {
+                const error_guard guard;
+                fn();
+            }
+            PyGILState_Release(gil);
+            return;
+        }
+        if (here != nullptr) PyEval_SaveThread();
+        if (PyThreadState* const visiting = PyThreadState_New(state_)) {
+            PyEval_RestoreThread(visiting);
+            {
+                const error_guard guard;
+                fn();
+            }
+            PyThreadState_Clear(visiting);
+            PyThreadState_DeleteCurrent();
+        }
+        if (here != nullptr) PyEval_RestoreThread(here);
+    }
+
+    TENON_PRIVATE static interpreter*& last_seen() noexcept {
+        static thread_local interpreter* seen = nullptr;
+        return seen;
+    }
+    TENON_PRIVATE static std::mutex& list_lock() noexcept {
+        static std::mutex lock;
+        return lock;
+    }
+    TENON_PRIVATE static interpreter*& list_head() noexcept {
+        static interpreter* head = nullptr;
+        return head;
+    }
+    static interpreter* find(std::int64_t id) noexcept {
+        const std::lock_guard hold(list_lock());
+        for (interpreter* i = list_head(); i != nullptr; i = i->next_)
+            if (i->id_ == id && !i->is_dead()) return i;  // an id comes back when Python is started again
+        return nullptr;
+    }
+
+    static interpreter* create(PyInterpreterState* state, std::int64_t id) noexcept {
+        auto* fresh = new (std::nothrow) interpreter;
+        if (fresh == nullptr) {
+            PyErr_NoMemory();
+            return nullptr;
+        }
+        fresh->state_ = state;
+        fresh->id_ = id;
+        fresh->is_main_ = state == PyInterpreterState_Main();
+        fresh->process_ = detail::process_id();
+        if (!fresh->fill() || !fresh->watch_exit()) {
+            fresh->clear();
+            delete fresh;
+            return nullptr;
+        }
+        const std::lock_guard hold(list_lock());
+        for (interpreter* i = list_head(); i != nullptr; i = i->next_) {
+            if (i->id_ == id && !i->is_dead()) return i;  // another thread was first; ours idles until the end
+        }
+        fresh->next_ = list_head();
+        list_head() = fresh;
+        return fresh;
+    }
+
+    bool fill() noexcept {
+        const struct {
+            PyObject** slot;
+            const char* text;
+        } names[] = {{&dlpack, "__dlpack__"},
+                     {&dlpack_device, "__dlpack_device__"},
+                     {&exchange_api, "__dlpack_c_exchange_api__"},
+                     {&exchange_api_1_2, "__c_dlpack_exchange_api__"},
+                     {&cuda_array_interface, "__cuda_array_interface__"},
+                     {&array_interface, "__array_interface__"},
+                     {&array_typestr, "__array_typestr__"},
+                     {&is_conj, "is_conj"},
+                     {&is_neg, "is_neg"},
+                     {&requires_grad, "requires_grad"},
+                     {&max_version, "max_version"},
+                     {&stream, "stream"},
+                     {&dl_device, "dl_device"},
+                     {&copy, "copy"}};
+        for (const auto& n : names)
+            if ((*n.slot = PyUnicode_InternFromString(n.text)) == nullptr) return false;
+        our_version = Py_BuildValue("(ii)", 1, 3);
+        only_max_version = PyTuple_Pack(1, max_version);
+        return our_version != nullptr && only_max_version != nullptr;
+    }
+
+    void clear() noexcept {
+        PyObject** const slots[] = {&dlpack,        &dlpack_device,   &exchange_api,    &exchange_api_1_2,
+                                    &cuda_array_interface, &array_interface, &array_typestr,   &is_conj,
+                                    &is_neg,        &requires_grad,   &max_version,     &stream,
+                                    &dl_device,     &copy,            &our_version,     &only_max_version,
+                                    &malformed_error};
+        for (PyObject** slot : slots) Py_CLEAR(*slot);
+    }
+
+    /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own dictionary
+    /// drops our objects when it goes.
+    bool watch_exit() noexcept {
+        static PyMethodDef close_def = {"tenon_close", &interpreter::on_exit, METH_NOARGS, nullptr};
+        PyObject* const dict = PyInterpreterState_GetDict(state_);
+        if (dict == nullptr) {
+            PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is shutting down");
+            return false;
+        }
+        const ref key = ref::take(PyUnicode_FromFormat("tenon.%p", static_cast<void*>(this)));
+        if (!key) return false;
+        {
+            const ref last = ref::take(PyCapsule_New(this, capsule_name, &interpreter::on_gone));
+            if (!last || PyDict_SetItem(dict, key.get(), last.get()) != 0) return false;
+        }
+        const ref self = ref::take(PyCapsule_New(this, capsule_name, nullptr));
+        const ref hook = self ? ref::take(PyCFunction_New(&close_def, self.get())) : ref();
+        const ref atexit = hook ? ref::take(PyImport_ImportModule("atexit")) : ref();
+        const ref done = atexit ? ref::take(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) : ref();
+        if (done) return true;
+        const error_guard keep;
+        (void)PyDict_DelItem(dict, key.get());  // nobody may be told of an interpreter we give up on
+        return false;
+    }
+
+    static PyObject* on_exit(PyObject* self, PyObject*) noexcept {
+        auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(self, capsule_name));
+        if (i == nullptr) return nullptr;
+        i->closing_.store(true);
+        // A forked child inherits the count of threads it does not have. Two seconds are plenty for a release;
+        // one that takes longer must not hang the exit.
+        if (i->process_ == detail::process_id()) {
+            Py_BEGIN_ALLOW_THREADS;
+            for (int n = 0; n < 2000 && i->entering_.load() != 0; ++n)
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            Py_END_ALLOW_THREADS;
+        }
+        Py_RETURN_NONE;
+    }
+
+    static void on_gone(PyObject* capsule) noexcept {
+        auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(capsule, capsule_name));
+        if (i == nullptr) {
+            PyErr_Clear();
+            return;
+        }
+        i->closing_.store(true);
+        i->dead_.store(true, std::memory_order_release);
+        i->clear();
+    }
+
+    static constexpr const char* capsule_name = "tenon.interpreter";
+
+    PyInterpreterState* state_ = nullptr;
+    std::int64_t id_ = 0;
+    long process_ = 0;
+    bool is_main_ = false;
+    std::atomic<bool> closing_{false};
+    std::atomic<bool> dead_{false};
+    std::atomic<int> entering_{0};
+    interpreter* next_ = nullptr;
+};
+
+}  // namespace tenon::py

@@ -1,0 +1,155 @@
+// tenon/py/type_plan.hpp: what is known of a Python type's protocols, remembered per thread until the type changes.
+//
+// An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the type
+// or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it describes: not
+// when the type dies and another takes its address, not when a protocol attribute is added later. Tags are
+// unique per interpreter, so entries of heap types also carry the interpreter's id. Entries hold no references.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/py/frameworks.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+/// A yes/no question to an object: a C function found behind the type's attribute where there is one, so that
+/// asking costs no attribute lookup.
+class object_flag {
+public:
+    constexpr object_flag() noexcept = default;
+
+    [[nodiscard]] static object_flag find(PyTypeObject* type, PyObject* name) noexcept {
+        object_flag flag;
+        const ref found = ref::take(lookup_on_type(type, name));
+        if (!found) return flag;
+        flag.kind_ = kind::python;
+        if (Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
+            const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
+            flag.is_method_ = true;
+            if (def->ml_flags == METH_NOARGS) {
+                flag.kind_ = kind::c_method;
+                flag.method_ = def->ml_meth;
+            }
+        } else if (Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) {
+            const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
+            flag.kind_ = kind::c_getter;
+            flag.getter_ = def->get;
+            flag.closure_ = def->closure;
+        } else {
+            flag.is_method_ = Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
+        }
+        return flag;
+    }
+
+    [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
+
+    /// 1 yes, 0 no, -1 an exception is set. A type without the attribute answers no.
+    [[nodiscard]] int ask(PyObject* self, PyObject* name) const noexcept {
+        ref answer;
+        switch (kind_) {
+            case kind::none: return 0;
+            case kind::c_method: answer = ref::take(method_(self, nullptr)); break;
+            case kind::c_getter: answer = ref::take(getter_(self, closure_)); break;
+            case kind::python:
+                answer = ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name) : PyObject_GetAttr(self, name));
+                break;
+        }
+        return answer ? PyObject_IsTrue(answer.get()) : -1;
+    }
+
+private:
+    enum class kind : unsigned char { none, c_method, c_getter, python };
+    kind kind_ = kind::none;
+    bool is_method_ = false;
+    PyCFunction method_ = nullptr;
+    getter getter_ = nullptr;
+    void* closure_ = nullptr;
+};
+
+/// Where an attribute can be found.
+enum class attribute_place : unsigned char {
+    nowhere,   ///< neither the type nor an instance can have it
+    method,    ///< a plain method of the type
+    anywhere,  ///< a property, an instance attribute, `__getattr__`: must be asked for
+};
+
+[[nodiscard]] inline attribute_place place_of(PyTypeObject* type, PyObject* name) noexcept {
+    const ref found = ref::take(lookup_on_type(type, name));
+    if (found) {
+        const bool plain = (Py_TYPE(found.get())->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0 &&
+                           type->tp_getattro == PyObject_GenericGetAttr;
+        return plain ? attribute_place::method : attribute_place::anywhere;
+    }
+#if PY_VERSION_HEX >= 0x030B0000
+    const bool has_dict = type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#else
+    const bool has_dict = type->tp_dictoffset != 0;
+#endif
+    const bool generic = type->tp_getattro == PyObject_GenericGetAttr;
+    return generic && !has_dict ? attribute_place::nowhere : attribute_place::anywhere;
+}
+
+/// How `__dlpack__` of a type wants to be called.
+enum class dlpack_dialect : unsigned char {
+    unknown,  ///< not called yet: try `max_version`, step back once on TypeError
+    modern,   ///< takes `max_version`
+    ancient,  ///< takes `stream` alone
+};
+
+struct type_plan {
+    PyTypeObject* type = nullptr;
+    unsigned tag = 0;
+    bool any_interpreter = false;  ///< a static type: the same in all of them
+    bool numpy_struct = false;     ///< exactly numpy.ndarray, of the layout we know
+    bool has_buffer = false;
+    bool prefer_buffer = false;    ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
+    bool guarded = false;          ///< the exchange table needs the guards below (it is PyTorch's)
+    bool honest_borrow = false;    ///< a borrowed tensor of this table is known to be writable
+    bool immutable = false;        ///< never to be written to
+    dlpack_dialect dialect = dlpack_dialect::unknown;
+    attribute_place dlpack = attribute_place::nowhere;
+    attribute_place dlpack_device = attribute_place::nowhere;
+    attribute_place cuda_array_interface = attribute_place::nowhere;
+    attribute_place array_interface = attribute_place::nowhere;
+    attribute_place array_typestr = attribute_place::nowhere;
+    std::int64_t interpreter_id = 0;
+    const abi::exchange_api* table = nullptr;
+    const char* table_fault = nullptr;  ///< why a published table cannot be used
+    object_flag conjugate;
+    object_flag negative;
+    object_flag requires_grad;
+};
+
+namespace detail {
+inline constexpr std::size_t plan_slots = 32;
+inline thread_local constinit type_plan plans[plan_slots] TENON_PRIVATE{};
+
+inline type_plan& slot_of(PyTypeObject* type) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(type);
+    return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
+}
+inline std::int64_t interpreter_id() noexcept { return PyInterpreterState_GetID(PyInterpreterState_Get()); }
+}  // namespace detail
+
+/// The remembered plan of a type, or null when there is none that still holds. Good until the next import on
+/// this thread: copy what is needed before running foreign code.
+[[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
+    type_plan& plan = detail::slot_of(type);
+    if (plan.type != type || plan.tag == 0 || plan.tag != version_tag(type)) return nullptr;
+    if (!plan.any_interpreter && plan.interpreter_id != detail::interpreter_id()) return nullptr;
+    return &plan;
+}
+
+/// Remembers a plan just made for its type, if the type has a tag to be known by.
+inline void remember_plan(type_plan plan) noexcept {
+    plan.tag = version_tag(plan.type);
+    plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
+    plan.interpreter_id = plan.any_interpreter ? 0 : detail::interpreter_id();
+    if (plan.tag != 0) detail::slot_of(plan.type) = plan;
+}
+
+}  // namespace tenon::py
