@@ -23,6 +23,11 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, Py
         PyErr_Format(PyExc_TypeError, "asdlpack() takes exactly one positional argument (%zd given)", count);
         return nullptr;
     }
+    PyTypeObject* const type = state_of(module).tensor_type;
+    if (names == nullptr && Py_IS_TYPE(args[0], type)) {
+        Py_INCREF(args[0]);  // it is what was asked for
+        return args[0];
+    }
     py::import_options options;
     if (names != nullptr) {
         keywords asked;
@@ -34,7 +39,7 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, Py
                    .trust_legacy = asked.trust_legacy};
     }
     std::optional<tensor> t = py::from_python(args[0], options);
-    return t ? wrap_tensor(state_of(module).tensor_type, std::move(*t)) : nullptr;
+    return t ? wrap_tensor(type, std::move(*t)) : nullptr;
 }
 
 constexpr const char asdlpack_doc[] =

@@ -63,10 +63,13 @@ int clear(PyObject* self) noexcept {
 void dealloc(PyObject* self) noexcept {
     PyTypeObject* const type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
+    // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
+    Py_TRASHCAN_BEGIN(self, dealloc)
     if (as_object(self)->weak_references != nullptr) PyObject_ClearWeakRefs(self);
     as_object(self)->held.~optional();
     type->tp_free(self);
     Py_DECREF(type);
+    Py_TRASHCAN_END
 }
 
 PyObject* tuple_of(extents values) noexcept {
@@ -185,7 +188,14 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
     return fresh ? py::to_capsule(*as_object(fresh.get())->held, fresh.get(), versioned) : nullptr;
 }
 
+PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
+    PyErr_SetString(PyExc_TypeError, "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
+                                     "pickle the array it came from");
+    return nullptr;
+}
+
 PyMethodDef methods[] = {
+    {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
     {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(dlpack)),
      METH_FASTCALL | METH_KEYWORDS, "Export as a DLPack capsule."},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "The device as a (type, id) pair."},

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype.hpp>
 
 namespace tenon {
@@ -81,12 +82,20 @@ constexpr const dtype_entry* find_dtype(dtype t) noexcept {
     return nullptr;
 }
 
+namespace detail {
+/// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane.
+inline constexpr auto known_widths = [] {
+    std::array<std::uint64_t, abi::type_code::float4_e2m1fn + 1> widths{};
+    for (const dtype_entry& e : dtype_table)
+        if (e.type.lanes == 1 && e.type.bits <= 64) widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
+    return widths;
+}();
+}  // namespace detail
+
 /// Known means: it is in the table, so its size and meaning are certain.
-[[nodiscard]] constexpr bool is_known(dtype t) noexcept {
-    // The common kinds are decided without a search; the table has the last word (checked by a unit test).
-    if (t.lanes == 1 && t.code <= abi::type_code::float_ && std::has_single_bit(static_cast<unsigned>(t.bits)) &&
-        t.bits >= 8 && t.bits <= 64)
-        return t.code != abi::type_code::float_ || t.bits >= 16;
+TENON_HOT [[nodiscard]] constexpr bool is_known(dtype t) noexcept {
+    if (t.lanes == 1 && t.code < detail::known_widths.size() && t.bits - 1U < 64U)
+        return ((detail::known_widths[t.code] >> (t.bits - 1U)) & 1U) != 0;
     return find_dtype(t) != nullptr;
 }
 

@@ -16,35 +16,38 @@ enum class errc : std::uint8_t {
     no_memory,     ///< an allocation failed: MemoryError
 };
 
-/// What was wrong. Trivially copyable and allocation-free, so that it can be made on any path; all texts are
-/// static. `got` and `wanted` are only meaningful when `detail` says so.
+/// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
+/// nothing; all texts are static. `got` and `wanted` are only meaningful when `detail` says so.
 struct error {
     enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex };
 
-    errc code = errc::refused;
-    detail_kind detail = detail_kind::none;
-    std::int32_t axis = -1;        ///< the axis at fault, or -1
-    const char* field = "";        ///< the field at fault ("shape", "flags", "dtype", ...)
-    const char* problem = "";      ///< what is wrong with it
-    const char* advice = nullptr;  ///< what the user can do, or null
-    std::int64_t got = 0;
-    std::int64_t wanted = 0;
+    errc code;
+    detail_kind detail;
+    std::int32_t axis;    ///< the axis at fault, or -1
+    const char* field;    ///< the field at fault ("shape", "flags", "dtype", ...)
+    const char* problem;  ///< what is wrong with it
+    const char* advice;   ///< what the user can do, or null
+    std::int64_t got;
+    std::int64_t wanted;
 
     /// The whole sentence: field, axis, problem, what came, what was expected, what to do.
     [[nodiscard]] std::string message() const {
         std::string out = field;
-        if (axis >= 0) out += "[" + std::to_string(axis) + "]";
+        if (axis >= 0) out.append(1, '[').append(std::to_string(axis)).append(1, ']');
         if (!out.empty()) out += ": ";
         out += problem;
         switch (detail) {
             case detail_kind::none: break;
-            case detail_kind::got: out += " (got " + std::to_string(got) + ")"; break;
+            case detail_kind::got: out.append(" (got ").append(std::to_string(got)).append(1, ')'); break;
             case detail_kind::got_wanted:
-                out += " (got " + std::to_string(got) + ", expected " + std::to_string(wanted) + ")";
+                out.append(" (got ").append(std::to_string(got));
+                out.append(", expected ").append(std::to_string(wanted)).append(1, ')');
                 break;
-            case detail_kind::got_hex: out += " (got " + hex(static_cast<std::uint64_t>(got)) + ")"; break;
+            case detail_kind::got_hex:
+                out.append(" (got ").append(hex(static_cast<std::uint64_t>(got))).append(1, ')');
+                break;
         }
-        if (advice != nullptr) out += std::string("; ") + advice;
+        if (advice != nullptr) out.append("; ").append(advice);
         return out;
     }
 
@@ -73,16 +76,16 @@ private:
 
 // Short spellings, so that a check reads as one line where it is made.
 [[nodiscard]] constexpr error malformed(const char* field, const char* problem) noexcept {
-    return {errc::malformed, error::detail_kind::none, -1, field, problem};
+    return {errc::malformed, error::detail_kind::none, -1, field, problem, nullptr, 0, 0};
 }
 [[nodiscard]] constexpr error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::malformed, error::detail_kind::got, -1, field, problem, nullptr, got};
+    return {errc::malformed, error::detail_kind::got, -1, field, problem, nullptr, got, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem) noexcept {
-    return {errc::refused, error::detail_kind::none, -1, field, problem};
+    return {errc::refused, error::detail_kind::none, -1, field, problem, nullptr, 0, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got, -1, field, problem, nullptr, got};
+    return {errc::refused, error::detail_kind::got, -1, field, problem, nullptr, got, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got,
                                       std::int64_t wanted) noexcept {
@@ -91,10 +94,10 @@ private:
 [[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
     return {errc::refused, error::detail_kind::got_hex, -1, field, problem, nullptr,
-            static_cast<std::int64_t>(got)};
+            static_cast<std::int64_t>(got), 0};
 }
 [[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
-    return {errc::no_memory, error::detail_kind::none, -1, field, "out of memory"};
+    return {errc::no_memory, error::detail_kind::none, -1, field, "out of memory", nullptr, 0, 0};
 }
 
 /// A value or the error that stood in its way. Reading the side that is not there is a programming error.

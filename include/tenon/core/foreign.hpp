@@ -42,8 +42,9 @@ public:
         if (void* m = std::exchange(managed_, nullptr)) call_deleter(m, versioned_);
     }
 
-    /// The struct's own deleter; it owns the struct, so nothing is read afterwards.
-    static void call_deleter(void* managed, bool versioned) noexcept {
+    /// The struct's own deleter; it owns the struct, so nothing is read afterwards. One that throws has broken
+    /// the rules of its C interface; there is nobody to tell.
+    static void call_deleter(void* managed, bool versioned) noexcept try {
         if (versioned) {
             auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
             if (m->deleter != nullptr) m->deleter(m);
@@ -51,6 +52,7 @@ public:
             auto* m = static_cast<abi::managed_tensor*>(managed);
             if (m->deleter != nullptr) m->deleter(m);
         }
+    } catch (...) {
     }
 
     /// Description, flags and version, read once. Fails on a major version whose layout we do not know (nothing

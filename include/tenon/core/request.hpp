@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/tensor_ref.hpp>
 
@@ -22,44 +23,61 @@ struct request {
     std::optional<tenon::device> device = {};  ///< nullopt: any
 };
 
-/// The first constraint `t` does not meet, or success.
-[[nodiscard]] inline result<void> check(const tensor_ref& t, const request& r) noexcept {
-    if (r.writable && t.is_read_only()) {
-        return refused("flags", "a writable tensor is needed and this one is read-only")
-            .with_advice("pass a writable array or a copy, or take it for reading only");
-    }
-    if (r.writable && may_overlap(t.shape(), t.strides())) {
-        return refused("strides", "a writable tensor is needed and elements of this one may share memory")
-            .with_advice("pass a copy");
-    }
-    if (r.type && *r.type != t.dtype()) {
-        if (r.type->code != t.dtype().code)
-            return refused("dtype", "another kind of element is needed (type codes)", t.dtype().code, r.type->code);
-        if (r.type->bits != t.dtype().bits)
-            return refused("dtype", "another size of element is needed (bits)", t.dtype().bits, r.type->bits);
-        return refused("dtype", "another number of lanes is needed", t.dtype().lanes, r.type->lanes);
-    }
-    if (r.rank >= 0 && r.rank != t.ndim())
-        return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
-    if (r.device && *r.device != t.device()) {
-        if (r.device->type != t.device().type)
-            return refused("device", "another kind of device is needed", t.device().type, r.device->type);
-        return refused("device", "another device of this kind is needed", t.device().id, r.device->id);
-    }
-    if (r.space == memory_space::host && !t.device().is_host_accessible()) {
-        return refused("device", "host memory is needed and this device's cannot be read there", t.device().type)
-            .with_advice("move it to the CPU first");
-    }
-    if (r.space == memory_space::accelerator && t.device().is_host_accessible())
-        return refused("device", "accelerator memory is needed and this is host memory", t.device().type);
-    if (r.order == memory_order::c && !t.is_c_contiguous()) {
+namespace detail {
+
+// Out of line, so that a check that is met stays small.
+TENON_COLD inline error dtype_unmet(dtype got, dtype wanted) noexcept {
+    if (wanted.code != got.code)
+        return refused("dtype", "another kind of element is needed (type codes)", got.code, wanted.code);
+    if (wanted.bits != got.bits)
+        return refused("dtype", "another size of element is needed (bits)", got.bits, wanted.bits);
+    return refused("dtype", "another number of lanes is needed", got.lanes, wanted.lanes);
+}
+TENON_COLD inline error device_unmet(device got, device wanted) noexcept {
+    if (wanted.type != got.type)
+        return refused("device", "another kind of device is needed", got.type, wanted.type);
+    return refused("device", "another device of this kind is needed", got.id, wanted.id);
+}
+TENON_COLD inline error space_unmet(device got, memory_space wanted) noexcept {
+    if (wanted == memory_space::accelerator)
+        return refused("device", "accelerator memory is needed and this is host memory", got.type);
+    return refused("device", "host memory is needed and this device's cannot be read there", got.type)
+        .with_advice("move it to the CPU first");
+}
+TENON_COLD inline error order_unmet(memory_order wanted) noexcept {
+    if (wanted == memory_order::c) {
         return refused("strides", "row-major contiguous memory is needed")
             .with_advice("make it contiguous first (numpy.ascontiguousarray, tensor.contiguous)");
     }
-    if (r.order == memory_order::f && !t.is_f_contiguous()) {
-        return refused("strides", "column-major contiguous memory is needed")
-            .with_advice("make it so first (numpy.asfortranarray)");
+    return refused("strides", "column-major contiguous memory is needed")
+        .with_advice("make it so first (numpy.asfortranarray)");
+}
+TENON_COLD inline error writable_unmet(bool read_only) noexcept {
+    if (read_only) {
+        return refused("flags", "a writable tensor is needed and this one is read-only")
+            .with_advice("pass a writable array or a copy, or take it for reading only");
     }
+    return refused("strides", "a writable tensor is needed and elements of this one may share memory")
+        .with_advice("pass a copy");
+}
+
+}  // namespace detail
+
+/// The first constraint `t` does not meet, or success.
+TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const request& r) noexcept {
+    if (r.writable && (t.is_read_only() || may_overlap(t.shape(), t.strides()))) [[unlikely]]
+        return detail::writable_unmet(t.is_read_only());
+    if (r.type && *r.type != t.dtype()) [[unlikely]]
+        return detail::dtype_unmet(t.dtype(), *r.type);
+    if (r.rank >= 0 && r.rank != t.ndim()) [[unlikely]]
+        return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
+    if (r.device && *r.device != t.device()) [[unlikely]]
+        return detail::device_unmet(t.device(), *r.device);
+    if (r.space != memory_space::any && t.device().is_host_accessible() != (r.space == memory_space::host)) [[unlikely]]
+        return detail::space_unmet(t.device(), r.space);
+    if ((r.order == memory_order::c && !t.is_c_contiguous()) || (r.order == memory_order::f && !t.is_f_contiguous()))
+        [[unlikely]]
+        return detail::order_unmet(r.order);
     return {};
 }
 

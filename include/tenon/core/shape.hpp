@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype.hpp>
 
 namespace tenon {
@@ -66,9 +67,10 @@ constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
 
 /// Bytes that `count` elements take side by side. Packed sub-byte elements share bytes and the sum is rounded
 /// up once; padded ones take whole bytes each. nullopt when it does not fit.
-[[nodiscard]] constexpr std::optional<std::int64_t> byte_count(std::int64_t count, dtype t, bool padded) noexcept {
+TENON_HOT [[nodiscard]] constexpr std::optional<std::int64_t> byte_count(std::int64_t count, dtype t,
+                                                                         bool padded) noexcept {
     std::int64_t bytes = 0;
-    if (!t.is_subbyte() || padded) {
+    if (!t.is_subbyte() || padded) [[likely]] {
         if (detail::mul_overflows(count, t.itemsize(), bytes)) return std::nullopt;
         return bytes;
     }
@@ -83,19 +85,24 @@ constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
 struct element_span {
     std::int64_t low = 0;
     std::int64_t high = 0;
+
+    /// Takes one more axis in; false when an offset does not fit. An axis of at most one element adds nothing.
+    constexpr bool extend(std::int64_t extent, std::int64_t stride) noexcept {
+        std::int64_t reach = 0;
+        if (extent <= 1) return true;
+        if (detail::mul_overflows(extent - 1, stride, reach)) return false;
+        const bool low_overflows = detail::add_overflows(low, reach < 0 ? reach : 0, low);
+        const bool high_overflows = detail::add_overflows(high, reach < 0 ? 0 : reach, high);
+        return !low_overflows && !high_overflows;
+    }
 };
 
 /// nullopt when an offset does not fit. Strides of axes with at most one element touch nothing and may be
 /// anything. The shape must have no zero extent.
 [[nodiscard]] constexpr std::optional<element_span> touched_span(extents shape, extents strides) noexcept {
     element_span s;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] <= 1) continue;
-        std::int64_t reach = 0;
-        if (detail::mul_overflows(shape[i] - 1, strides[i], reach)) return std::nullopt;
-        std::int64_t& end = reach < 0 ? s.low : s.high;
-        if (detail::add_overflows(end, reach, end)) return std::nullopt;
-    }
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        if (!s.extend(shape[i], strides[i])) return std::nullopt;
     return s;
 }
 

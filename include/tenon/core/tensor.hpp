@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include <tenon/core/error.hpp>
@@ -56,8 +57,11 @@ private:
 /// A tensor somebody else's memory stands behind, kept alive until this object goes. Thread-compatible: one
 /// thread at a time; destruction may happen on any thread its `keep_alive` allows.
 class tensor : public tensor_ref {
+    struct key {};  // only the functions below can make one
+
 public:
-    tensor(tensor&& other) noexcept { steal(other); }
+    explicit tensor(key) noexcept : tensor() {}
+    tensor(tensor&& other) noexcept : tensor_ref(nothing{}) { steal(other); }
     tensor& operator=(tensor&& other) noexcept {
         if (this != &other) steal(other);
         return *this;
@@ -72,27 +76,31 @@ public:
         if (auto ok = detail::validator::check_arrays(t); !ok) return ok.error();
         tensor out;
         if (!out.reserve(t.ndim)) return out_of_memory("shape");
-        detail::validator::snapshot(t, out.storage());
-        if (auto ok = detail::validator::finish(t, flags, version, out.storage(), policy, out); !ok)
+        if (auto ok = detail::validator::check(t, flags, version, out.storage(), policy, out); !ok)
             return ok.error();
         out.owner_ = std::move(owner);
         return out;
     }
 
-    /// Binds an already checked tensor to what keeps its memory alive. On failure `owner` is left as it was.
-    [[nodiscard]] static result<tensor> keep(const tensor_ref& checked, keep_alive& owner) noexcept {
-        tensor out;
-        if (!out.reserve(checked.ndim())) return out_of_memory("shape");
-        static_cast<tensor_ref&>(out) = checked;
-        std::int64_t* const storage = out.storage();
+    /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`
+    /// are left as they were.
+    [[nodiscard]] static result<void> keep(const tensor_ref& checked, keep_alive& owner,
+                                           std::optional<tensor>& out) noexcept {
+        tensor& made = out.emplace(key{});
+        if (!made.reserve(checked.ndim_)) {
+            out.reset();
+            return out_of_memory("shape");
+        }
+        static_cast<tensor_ref&>(made) = checked;
+        std::int64_t* const storage = made.storage();
         for (std::int32_t i = 0; i < checked.ndim_; ++i) {
             storage[i] = checked.shape_[i];
             storage[checked.ndim_ + i] = checked.strides_[i];
         }
-        out.shape_ = storage;
-        out.strides_ = storage + checked.ndim_;
-        out.owner_ = std::move(owner);
-        return out;
+        made.shape_ = storage;
+        made.strides_ = storage + checked.ndim_;
+        made.owner_ = std::move(owner);
+        return {};
     }
 
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
@@ -126,7 +134,7 @@ public:
 private:
     static constexpr std::int32_t inline_rank = 5;
 
-    tensor() noexcept = default;
+    tensor() noexcept : tensor_ref(nothing{}) {}
 
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept {
         if (rank > inline_rank) heap_.reset(new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)]);
@@ -143,7 +151,7 @@ private:
             shape_ = inline_;
             strides_ = inline_ + ndim_;
         }
-        static_cast<tensor_ref&>(other) = tensor_ref{};
+        static_cast<tensor_ref&>(other) = tensor_ref(nothing{});
     }
 
     static void release_versioned(void* m, void*) noexcept { foreign::call_deleter(m, true); }

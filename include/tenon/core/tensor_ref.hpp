@@ -34,13 +34,13 @@ public:
     /// Number of elements.
     [[nodiscard]] std::int64_t size() const noexcept { return size_; }
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-    [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
-    [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return tenon::dtype(dtype_); }
+    [[nodiscard]] tenon::device device() const noexcept { return tenon::device(device_); }
     /// Bytes of one element standing alone.
-    [[nodiscard]] std::int64_t itemsize() const noexcept { return dtype_.itemsize(); }
+    [[nodiscard]] std::int64_t itemsize() const noexcept { return dtype().itemsize(); }
     /// Bytes of the elements side by side (gaps between strided elements do not count).
     [[nodiscard]] std::int64_t nbytes() const noexcept {
-        return byte_count(size_, dtype_, is_subbyte_padded()).value_or(0);  // validated: it fits
+        return byte_count(size_, dtype(), is_subbyte_padded()).value_or(0);  // validated: it fits
     }
 
     /// Address of the first element, `byte_offset` applied. Not an address on a device with opaque handles
@@ -72,22 +72,27 @@ public:
     [[nodiscard]] abi::dl_version version() const noexcept { return version_; }
 
 protected:
-    tensor_ref() noexcept = default;
+    /// Not initialised: whoever derives fills it through the validator, or says `tensor_ref(nothing{})`.
+    struct nothing {};
+    tensor_ref() noexcept {}  // NOLINT: a borrowed argument pays only for the fields it has
+    explicit tensor_ref(nothing) noexcept
+        : base_(nullptr), byte_offset_(0), shape_(nullptr), strides_(nullptr), size_(0), flags_(0), ndim_(0),
+          dtype_{tenon::dtype{}.to_abi()}, device_{tenon::device{}.to_abi()}, version_{0, 0} {}
 
 private:
     friend struct detail::validator;
     friend class tensor;
 
-    void* base_ = nullptr;
-    std::uint64_t byte_offset_ = 0;
-    const std::int64_t* shape_ = nullptr;
-    const std::int64_t* strides_ = nullptr;
-    std::int64_t size_ = 0;
-    std::uint64_t flags_ = 0;
-    std::int32_t ndim_ = 0;
-    tenon::dtype dtype_{};
-    tenon::device device_{};
-    abi::dl_version version_{0, 0};
+    void* base_;
+    std::uint64_t byte_offset_;
+    const std::int64_t* shape_;
+    const std::int64_t* strides_;
+    std::int64_t size_;
+    std::uint64_t flags_;
+    std::int32_t ndim_;
+    abi::dl_dtype dtype_;
+    abi::dl_device device_;
+    abi::dl_version version_;
 };
 
 }  // namespace tenon

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/error.hpp>
@@ -22,94 +23,187 @@ namespace detail {
 /// A pointer into the first page cannot be an array: it is a small integer in the wrong field.
 inline bool is_implausible(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p) < 4096; }
 
-/// Checks everything about a tensor that can be checked without touching its data.
-///
-/// Two steps, so that nothing is believed that the producer could change between check and use: `snapshot`
-/// copies shape and strides into our storage (a single read of each), `finish` checks the copy.
+/// One axis of a description, as it came.
+struct raw_axis {
+    std::int64_t extent;
+    std::int64_t stride;
+};
+
+/// Checks everything about a tensor that can be checked without touching its data. Nothing is believed that the
+/// producer could change between check and use: every value is read once, kept, and only the kept one counts.
 struct validator {
-    /// Rank, and whether the arrays can be there at all: what must hold before `snapshot` may read them.
-    [[nodiscard]] static result<void> check_arrays(const abi::dl_tensor& t) noexcept {
+    /// Rank, and whether the arrays can be there at all: what must hold before they may be read.
+    TENON_HOT [[nodiscard]] static result<void> check_arrays(const abi::dl_tensor& t) noexcept {
         if (t.ndim == 0) return {};
-        if (t.ndim < 0) return malformed("ndim", "the number of axes is negative", t.ndim);
-        if (t.ndim > max_rank) {
+        if (t.ndim < 0) [[unlikely]]
+            return malformed("ndim", "the number of axes is negative", t.ndim);
+        if (t.ndim > max_rank) [[unlikely]] {
             return refused("ndim", "too many axes", t.ndim, max_rank)
                 .with_advice("64 axes are the limit; reshape the array to fewer");
         }
-        if (t.shape == nullptr) return malformed("shape", "the pointer is null although there are axes");
-        if (is_implausible(t.shape)) return malformed("shape", "the pointer cannot be an array");
-        if (t.strides != nullptr && is_implausible(t.strides))
+        if (t.shape == nullptr) [[unlikely]]
+            return malformed("shape", "the pointer is null although there are axes");
+        if (is_implausible(t.shape)) [[unlikely]]
+            return malformed("shape", "the pointer cannot be an array");
+        if (t.strides != nullptr && is_implausible(t.strides)) [[unlikely]]
             return malformed("strides", "the pointer cannot be an array");
         return {};
     }
 
-    /// Copies the arrays of `t` to `storage` (2 * ndim values); null strides become row-major ones.
-    static void snapshot(const abi::dl_tensor& t, std::int64_t* storage) noexcept {
-        const auto n = static_cast<std::size_t>(t.ndim);
-        if (n == 0) return;
-        std::memcpy(storage, t.shape, n * sizeof(std::int64_t));
-        if (t.strides != nullptr)
-            std::memcpy(storage + n, t.strides, n * sizeof(std::int64_t));
-        else
-            fill_row_major({storage, n}, storage + n);
+    /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 * ndim
+    /// values), null strides as row-major ones. The strides of all axes that are stepped along are or-ed into
+    /// `odd_steps`, if given (not those that were null).
+    TENON_HOT [[nodiscard]] static result<void> check(const abi::dl_tensor& t, std::uint64_t flags,
+                                                      abi::dl_version version, std::int64_t* storage,
+                                                      import_policy policy, tensor_ref& out,
+                                                      std::int64_t* odd_steps = nullptr) noexcept {
+        if (t.strides == nullptr && t.ndim != 0) [[unlikely]]
+            return check_row_major(t, flags, version, storage, policy, out);
+        return check_axes(t, flags, version, storage, policy, out, [&](std::size_t i) {
+            const raw_axis a{read(t.shape, i), read(t.strides, i)};
+            if (odd_steps != nullptr && a.extent > 1) *odd_steps |= a.stride;
+            return a;
+        });
     }
 
-    /// Checks the scalars of `t` with the snapshot in `storage`, and describes both in `out`.
-    [[nodiscard]] static result<void> finish(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                                             const std::int64_t* storage, import_policy policy,
-                                             tensor_ref& out) noexcept {
-        const auto n = static_cast<std::size_t>(t.ndim);
-        const extents shape{storage, n};
-        const extents strides{storage + n, n};
+    /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and `t.strides`
+    /// are not looked at.
+    template <class Axis>
+    TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
+                                                           abi::dl_version version, std::int64_t* storage,
+                                                           import_policy policy, tensor_ref& out,
+                                                           Axis&& axis) noexcept {
         const dtype type{t.dtype};
-        const device where{t.device};
+        const bool ordinary_kind = is_known(type) && !type.is_subbyte() && (flags & ~abi::flag::all_known) == 0 &&
+                                   static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
+                                   t.device.device_id >= 0;
+        if (is_ordinary_layout(t, type.itemsize(), flags, version, storage, out, axis) && ordinary_kind) [[likely]]
+            return {};
+        const abi::dl_tensor whole = t;  // in memory for this call alone: on the other path it stays in registers
+        return check_stored(whole, flags, version, storage, policy, out);
+    }
 
-        if ((flags & ~abi::flag::all_known) != 0) [[unlikely]] {
-            return refused_bits("flags", "there are flag bits that DLPack 1.3 does not define",
-                                flags & ~abi::flag::all_known);
-        }
-        if (!is_known(type)) [[unlikely]]
-            if (auto bad = check_unknown_dtype(type, policy); !bad) return bad;
-        if (!where.is_cpu() || where.id < 0) [[unlikely]]
-            if (auto bad = check_device(where, policy); !bad) return bad;
-
+    /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`. Ordinary
+    /// means: not empty, and extents and steps so small that no product of them can overflow, so that plain
+    /// arithmetic tells how far the elements reach. False says nothing else. Dtype, device and flags are taken as
+    /// they come, with elements of at most 16 bytes.
+    template <class Axis>
+    TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
+                                                           std::uint64_t flags, abi::dl_version version,
+                                                           std::int64_t* storage, tensor_ref& out,
+                                                           Axis&& axis) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        std::uint64_t magnitude = 0;
         std::int64_t size = 1;
-        bool overflow = false;
-        bool has_zero = false;
+        std::int64_t low = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            const std::int64_t e = shape[i];
-            if (e < 0) [[unlikely]]
-                return malformed("shape", "the extent is negative", e).at_axis(static_cast<std::int32_t>(i));
-            has_zero |= e == 0;
-            overflow |= mul_overflows(size, e, size);
+            const raw_axis a = axis(i);
+            storage[i] = a.extent;
+            storage[n + i] = a.stride;
+            magnitude |= static_cast<std::uint64_t>(a.extent) | static_cast<std::uint64_t>(a.stride ^ (a.stride >> 63));
+            size = wrapping_mul(size, a.extent);
+            if (a.stride < 0) [[unlikely]]
+                low = wrapping_add(low, wrapping_mul(wrapping_add(a.extent, -1), a.stride));
         }
-        if (has_zero) {
-            size = 0;
-        } else {
-            if (overflow) [[unlikely]]
-                return malformed("shape", "the number of elements does not fit in 64 bits");
-            if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, shape, strides);
-                !bad) [[unlikely]]
-                return bad;
-        }
-
-        out.base_ = t.data;
-        out.byte_offset_ = t.byte_offset;
-        out.shape_ = storage;
-        out.strides_ = storage + n;
-        out.size_ = size;
-        out.flags_ = flags;
-        out.ndim_ = t.ndim;
-        out.dtype_ = type;
-        out.device_ = where;
-        out.version_ = version;
-        return {};
+        const auto address = reinterpret_cast<std::uintptr_t>(t.data);
+        // An address and an offset below 2^60 leave room for any reach upwards.
+        if (n > small_rank || (magnitude >> small_bits[n]) != 0 || size <= 0 || address == 0 ||
+            ((address | t.byte_offset) >> 60U) != 0 ||
+            (low != 0 && static_cast<std::uint64_t>(-low) * static_cast<std::uint64_t>(itemsize) > address)) [[unlikely]]
+            return false;
+        fill(t, flags, version, storage, size, out);
+        return true;
     }
 
     /// Only ever takes rights away.
     static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept { t.flags_ |= flags; }
 
+    /// The whole check, of any description, over a copy in `storage`.
+    TENON_COLD [[nodiscard]] static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
+                                                              abi::dl_version version, const std::int64_t* storage,
+                                                              import_policy policy, tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        const dtype type{t.dtype};
+        const device where{t.device};
+        if ((flags & ~abi::flag::all_known) != 0) {
+            return refused_bits("flags", "there are flag bits that DLPack 1.3 does not define",
+                                flags & ~abi::flag::all_known);
+        }
+        if (!is_known(type)) {
+            if (auto bad = check_unknown_dtype(type, policy); !bad) return bad;
+        }
+        if (auto bad = check_device(where, policy); !bad) return bad;
+
+        std::int64_t size = 1;
+        element_span span;
+        bool size_overflow = false;
+        bool span_overflow = false;
+        bool has_zero = false;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t extent = storage[i];
+            if (extent < 0)
+                return malformed("shape", "the extent is negative", extent).at_axis(static_cast<std::int32_t>(i));
+            has_zero |= extent == 0;
+            size_overflow |= mul_overflows(size, extent, size);
+            span_overflow |= !span.extend(extent, storage[n + i]);
+        }
+        if (has_zero) {
+            size = 0;  // whatever the other extents are
+        } else {
+            if (size_overflow) return malformed("shape", "the number of elements does not fit in 64 bits");
+            if (span_overflow) return malformed("strides", "an element lies further away than 64 bits can say");
+            if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, span); !bad)
+                return bad;
+        }
+        fill(t, flags, version, storage, size, out);
+        return {};
+    }
+
 private:
-    [[nodiscard]] static result<void> check_unknown_dtype(dtype type, import_policy policy) noexcept {
+    /// Ranks with a quick check, and for each how many bits extents and steps may have: then neither the product of
+    /// the extents, nor a sum over the axes of extent times step, times 16 bytes, reaches 60 bits.
+    static constexpr std::size_t small_rank = 5;
+    static constexpr std::uint8_t small_bits[small_rank + 1] = {62, 28, 26, 17, 13, 10};
+
+    // Signed arithmetic that wraps: the results are only used where they are known not to have.
+    TENON_HOT static std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    }
+    TENON_HOT static std::int64_t wrapping_add(std::int64_t a, std::int64_t b) noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    }
+
+    TENON_HOT static void fill(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
+                               const std::int64_t* storage, std::int64_t size, tensor_ref& out) noexcept {
+        out.base_ = t.data;
+        out.byte_offset_ = t.byte_offset;
+        out.shape_ = storage;
+        out.strides_ = storage + t.ndim;
+        out.size_ = size;
+        out.flags_ = flags;
+        out.ndim_ = t.ndim;
+        out.dtype_ = t.dtype;
+        out.device_ = t.device;
+        out.version_ = version;
+    }
+
+    /// A foreign array need not be aligned.
+    TENON_HOT static std::int64_t read(const std::int64_t* array, std::size_t i) noexcept {
+        std::int64_t value;
+        std::memcpy(&value, reinterpret_cast<const char*>(array) + i * sizeof value, sizeof value);
+        return value;
+    }
+
+    TENON_COLD [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
+                                                                 abi::dl_version version, std::int64_t* storage,
+                                                                 import_policy policy, tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        for (std::size_t i = 0; i < n; ++i) storage[i] = read(t.shape, i);
+        fill_row_major({storage, n}, storage + n);
+        return check_stored(t, flags, version, storage, policy, out);
+    }
+
+    TENON_COLD [[nodiscard]] static result<void> check_unknown_dtype(dtype type, import_policy policy) noexcept {
         if (type.bits == 0 || type.lanes == 0)
             return malformed("dtype", type.bits == 0 ? "an element has no bits" : "an element has no lanes", 0);
         const bool fixed_width = type.code == abi::type_code::float6_e2m3fn ||
@@ -124,7 +218,7 @@ private:
         return refused("dtype", "no such number of bits for this type code", type.bits);
     }
 
-    [[nodiscard]] static result<void> check_device(device where, import_policy policy) noexcept {
+    TENON_COLD [[nodiscard]] static result<void> check_device(device where, import_policy policy) noexcept {
         if (where.id < 0) return malformed("device", "the device id is negative", where.id);
         if (!policy.allow_unknown && !is_known(where))
             return refused("device", "the device kind is not one of DLPack 1.3", where.type);
@@ -133,28 +227,27 @@ private:
 
     /// Every element's address must be representable, and there must be an address to begin with.
     [[nodiscard]] static result<void> check_reach(const abi::dl_tensor& t, dtype type, device where, bool padded,
-                                                  std::int64_t size, extents shape, extents strides) noexcept {
-        if (t.data == nullptr) [[unlikely]] {
+                                                  std::int64_t size, element_span span) noexcept {
+        if (t.data == nullptr) {
             return malformed("data", "the pointer is null although there are elements", size)
                 .with_advice("a fake or freed tensor looks like this");
         }
-        if (!byte_count(size, type, padded)) [[unlikely]]
+        if (!byte_count(size, type, padded))
             return malformed("shape", "the number of bytes does not fit in 64 bits");
-        const auto span = touched_span(shape, strides);
         std::int64_t low = 0;
         std::int64_t high = 0;
         std::int64_t end = 0;
         // Sub-byte elements are counted as whole bytes here: generous, and safe.
-        if (!span || mul_overflows(span->low, type.itemsize(), low) || mul_overflows(span->high, type.itemsize(), high) ||
-            add_overflows(high, type.itemsize(), end)) [[unlikely]]
+        if (mul_overflows(span.low, type.itemsize(), low) || mul_overflows(span.high, type.itemsize(), high) ||
+            add_overflows(high, type.itemsize(), end))
             return malformed("strides", "an element lies further away than 64 bits can say");
 
         const std::uint64_t base = where.has_opaque_handle() ? 0 : reinterpret_cast<std::uintptr_t>(t.data);
         const std::uint64_t first = base + t.byte_offset;
-        if (first < base) [[unlikely]]
+        if (first < base)
             return malformed("byte_offset", "data + byte_offset wraps around the address space");
         const auto below = static_cast<std::uint64_t>(0) - static_cast<std::uint64_t>(low);
-        if (below > first || first + static_cast<std::uint64_t>(end) < first) [[unlikely]]
+        if (below > first || first + static_cast<std::uint64_t>(end) < first)
             return malformed("strides", "an element lies outside the address space");
         return {};
     }

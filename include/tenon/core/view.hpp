@@ -118,6 +118,13 @@ public:
         return view(static_cast<T*>(t.data()), detail::axes<Rank>(t), t.size());
     }
 
+    /// What may be written to may also be read.
+    operator view<const T, Rank>() const noexcept
+        requires(!std::is_const_v<T>)
+    {
+        return view<const T, Rank>(data_, axes_, size_);
+    }
+
     [[nodiscard]] T* data() const noexcept { return data_; }
     [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
     [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }

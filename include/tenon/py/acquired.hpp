@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign.hpp>
@@ -25,8 +26,10 @@ struct import_options {
     bool allow_unknown = false;               ///< let dtype and device codes through that DLPack 1.3 does not define
 
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
-    /// Nothing is asked that only `__dlpack__` could answer.
-    [[nodiscard]] bool is_plain() const noexcept { return !to && !stream; }
+    /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the CPU's.
+    [[nodiscard]] bool is_met_by(device where) const noexcept {
+        return !to || *to == where || (to->is_cpu() && where.is_host_accessible());
+    }
 };
 
 /// The outcome of one rung.
@@ -49,8 +52,10 @@ inline void release_versioned(void* subject, void* home) noexcept {
 inline void release_legacy(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, false); });
 }
-inline void release_buffer_in_place(void* subject, void* home) noexcept {
-    static_cast<interpreter*>(home)->enter([&] { PyBuffer_Release(static_cast<Py_buffer*>(subject)); });
+/// For a buffer that is held no longer than a call: the thread is attached where it began.
+inline void release_buffer_in_place(void* subject, void*) noexcept {
+    const error_guard guard;
+    PyBuffer_Release(static_cast<Py_buffer*>(subject));
 }
 inline void release_buffer(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] {
@@ -77,17 +82,23 @@ public:
     acquired(const acquired&) = delete;
     acquired& operator=(const acquired&) = delete;
 
-    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
-    [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                                     import_policy policy) noexcept {
-        if (auto ok = tenon::detail::validator::check_arrays(t); !ok) return ok;
-        tenon::detail::validator::snapshot(t, storage);
-        return tenon::detail::validator::finish(t, flags, version, storage, policy, *this);
+    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed). The strides
+    /// of all axes that are stepped along are or-ed into `odd_steps`, if given.
+    TENON_HOT [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
+                                               import_policy policy, std::int64_t* odd_steps = nullptr) noexcept {
+        if (auto ok = tenon::detail::validator::check_arrays(t); !ok) [[unlikely]]
+            return ok;
+        return tenon::detail::validator::check(t, flags, version, storage, policy, *this, odd_steps);
     }
     /// The same when shape and strides have been written to `storage` already.
-    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                                            import_policy policy) noexcept {
-        return tenon::detail::validator::finish(t, flags, version, storage, policy, *this);
+    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags, import_policy policy) noexcept {
+        return tenon::detail::validator::check_stored(t, flags, {0, 0}, storage, policy, *this);
+    }
+    /// The same when the axes come from `axis(i)`. None of these protocols states a DLPack version.
+    template <class Axis>
+    TENON_HOT [[nodiscard]] result<void> admit_axes(const abi::dl_tensor& t, std::uint64_t flags, import_policy policy,
+                                                    Axis&& axis) noexcept {
+        return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, policy, *this, axis);
     }
 
     void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }

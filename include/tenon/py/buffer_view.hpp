@@ -1,4 +1,4 @@
-// tenon/py/buffer_view.hpp: what the buffer protocol and the array interfaces share: byte strides and format faults.
+// tenon/py/buffer_view.hpp: what the buffer protocol and the array interfaces share: holding a buffer, byte strides, format faults.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,9 @@
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/shape.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::py {
@@ -41,6 +44,27 @@ template <class Int>
         elements[i] = step / itemsize;
     }
     return {};
+}
+
+/// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the heap.
+[[nodiscard]] inline rung_result hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
+                                             Py_buffer*& held, error& why) noexcept {
+    held = out.owning ? static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer))) : &out.buffer;
+    if (held == nullptr) {
+        PyErr_NoMemory();
+        return rung_result::raised;
+    }
+    *held = Py_buffer{};
+    if (PyObject_GetBuffer(obj, held, request) != 0) {
+        if (out.owning) PyMem_Free(held);
+        if (PyErr_Occurred() != nullptr) return rung_result::raised;
+        why = refused("buffer", "the exporter failed without an exception");
+        return rung_result::refused;
+    }
+    out.owner = keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here);
+    if (PyErr_Occurred() == nullptr) return rung_result::taken;
+    out.owner.reset();
+    return rung_result::raised;
 }
 
 }  // namespace tenon::py

@@ -49,6 +49,11 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         why = seen.error();
         return rung_result::refused;
     }
+    if (!options.is_met_by(device(seen->tensor.device))) {
+        why = refused("device", "the data is not on the device asked for", seen->tensor.device.device_type,
+                      options.to->type);
+        return rung_result::refused;
+    }
     const std::uint64_t flags =
         versioned || options.trust_legacy ? seen->flags : seen->flags | abi::flag::read_only;
     if (auto ok = out.admit(seen->tensor, flags, seen->version, options.policy()); !ok) {

@@ -16,13 +16,15 @@ struct framework_habits {
     bool immutable = false;           ///< its arrays must never be written to, whatever a struct's flags say
     bool buffer_first = false;        ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
     bool honest_borrow = false;       ///< borrowed tensors of its own exchange table are writable ones
+    bool guarded = false;             ///< `is_conj`, `is_neg` and `requires_grad` must be asked
+    bool dtype_first = false;         ///< `__dlpack__` aborts the process for dtypes it cannot express
 };
 
 inline constexpr std::array known_frameworks{
     framework_habits{.package = "jaxlib", .immutable = true, .buffer_first = true},
     framework_habits{.package = "jax", .immutable = true, .buffer_first = true},
-    framework_habits{.package = "tensorflow", .immutable = true},
-    framework_habits{.package = "torch", .honest_borrow = true},
+    framework_habits{.package = "tensorflow", .immutable = true, .dtype_first = true},
+    framework_habits{.package = "torch", .honest_borrow = true, .guarded = true},
 };
 
 /// The habits of the library a type belongs to, or null. Runs no code of the type's own.

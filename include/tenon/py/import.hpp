@@ -58,27 +58,28 @@ static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
 /// What each rung answered, for the one exception that tells them all.
 class refusals {
 public:
-    refusals() noexcept {}  // NOLINT(modernize-use-equals-default): the entries are written before they are read
-
-    void note(rung r, rung_result answer, const error& why) noexcept {
-        entries_[used_++] = {r, answer == rung_result::refused, why};
+    void note(rung r, const error& why) noexcept {
+        answers_[static_cast<std::size_t>(r)] = answer::refused;
+        reasons_[static_cast<std::size_t>(r)] = why;
+        if (!any_) first_ = why.code;
+        any_ = true;
     }
+    void note_absent(rung r) noexcept { answers_[static_cast<std::size_t>(r)] = answer::absent; }
 
     /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
-    void raise_for(PyObject* obj) const noexcept try {
-        errc code = errc::not_an_array;
+    TENON_COLD void raise_for(PyObject* obj) const noexcept try {
         std::string list;
-        for (std::size_t i = 0; i < used_; ++i) {
-            const entry& e = entries_[i];
-            const rung_text& text = rung_texts[static_cast<std::size_t>(e.which)];
-            if (e.refused && code == errc::not_an_array) code = e.why.code;
-            list += std::string("\n  ") + text.name + ": " + (e.refused ? e.why.message() : text.absent);
+        for (std::size_t i = 0; i < rungs; ++i) {
+            if (answers_[i] == answer::untried) continue;
+            list += std::string("\n  ") + rung_texts[i].name + ": ";
+            list += answers_[i] == answer::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
-        const std::string who = std::string("tenon: cannot take a tensor from ") + type_name(obj);
-        if (code == errc::not_an_array)
-            raise(code, who + ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" + list);
+        const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
+        if (any_)
+            raise(first_, who + ". Tried:" + list);
         else
-            raise(code, who + ". Tried:" + list);
+            raise(errc::not_an_array,
+                  who + ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" + list);
     } catch (...) {
         PyErr_NoMemory();
     }
@@ -86,13 +87,12 @@ public:
     static std::string type_name(PyObject* obj) { return std::string("'") + Py_TYPE(obj)->tp_name + "' object"; }
 
 private:
-    struct entry {
-        rung which;
-        bool refused;
-        error why;
-    };
-    entry entries_[static_cast<std::size_t>(rung::count) + 1];  // one rung may be tried twice: speculatively first
-    std::size_t used_ = 0;
+    enum class answer : unsigned char { untried, absent, refused };
+    static constexpr auto rungs = static_cast<std::size_t>(rung::count);
+    answer answers_[rungs] = {};
+    bool any_ = false;
+    errc first_ = errc::not_an_array;
+    error reasons_[rungs];  // read only where the answer is `refused`
 };
 
 /// Looks at a type once, every protocol of it. Null with an exception set on failure.
@@ -105,25 +105,101 @@ private:
     cuda_array_interface::probe(type, here, plan);
     array_interface::probe(type, here, plan);
     buffer::probe(type, plan);
-    if (const framework_habits* habits = habits_of(type)) {
+    const framework_habits* const habits = habits_of(type);
+    if (habits != nullptr) {
         plan.immutable = habits->immutable;
-        plan.prefer_buffer = habits->buffer_first && plan.has_buffer;
+        plan.buffer_first = habits->buffer_first && plan.has_buffer;
+        plan.prefer_buffer = plan.buffer_first;
         plan.honest_borrow = habits->honest_borrow;
+        plan.dtype_first = habits->dtype_first;
+    }
+    // A subclass of PyTorch's tensor made elsewhere has its table all the same.
+    if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
+        plan.guards = tensor_guards::find(type, here);
+        plan.guarded = plan.guards.exist();
     }
     if (PyErr_Occurred() != nullptr) return false;
+    const bool only_buffer = plan.table == nullptr && plan.table_fault == nullptr && !plan.numpy_struct &&
+                             plan.dlpack == attribute_place::nowhere &&
+                             plan.cuda_array_interface == attribute_place::nowhere;
+    if (plan.table != nullptr)
+        plan.direct = direct_way::exchange_table;
+    else if (plan.numpy_struct && !plan.masked)
+        plan.direct = direct_way::numpy_struct;
+    else if (plan.has_buffer && (plan.prefer_buffer || only_buffer) && PyType_IsSubtype(type, &PyType_Type) == 0)
+        plan.direct = direct_way::buffer;
     remember_plan(plan);
     return true;
 }
 
-/// Drops the habit of asking for a buffer first: this type's objects have begun to refuse.
-inline void forget_buffer_preference(PyTypeObject* type) noexcept {
-    if (type_plan* plan = find_plan(type)) plan->prefer_buffer = false;
+/// Takes up or drops the habit of asking for a buffer first, as the type's objects turn out.
+inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
+    if (type_plan* plan = find_plan(type); plan != nullptr && plan->buffer_first) {
+        plan->prefer_buffer = yes;
+        plan->direct = yes ? direct_way::buffer : direct_way::none;
+    }
 }
 
-/// The ladder. Leaves the tensor in `out`, or an exception set. `table_refused` is what the exchange table has
-/// been refused for already; it is not asked a second time.
-[[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable, acquired& out,
-                                const error* table_refused = nullptr) noexcept {
+/// Asks a type that has something better for a buffer all the same, because it is quicker. What the buffer
+/// protocol cannot say (an accelerator, bfloat16) `__dlpack__` may, so an ordinary exception only means "no".
+[[nodiscard]] inline rung_result speculate_on_buffer(PyObject* obj, bool immutable, import_policy policy,
+                                                     interpreter& here, acquired& out, error& why) noexcept {
+    const rung_result got = buffer::take(obj, immutable, policy, here, out, why);
+    if (got != rung_result::raised || PyErr_ExceptionMatches(PyExc_Exception) == 0) return got;
+    PyErr_Clear();
+    prefer_buffer(Py_TYPE(obj), false);
+    why = refused("buffer", "the object refused to give one");
+    return rung_result::refused;
+}
+
+/// `__dlpack__`, with what must be known beforehand.
+[[nodiscard]] inline rung_result take_dlpack(PyObject* obj, const type_plan& plan, const import_options& options,
+                                             bool writable, interpreter& here, acquired& out, error& why) noexcept {
+    bool needs_grad = false;
+    if (plan.guarded) {
+        const auto verdict = exchange::ask_guards(
+            obj, {.conjugate = true, .negative = true, .grad = writable, .writable = writable});
+        if (verdict.result != rung_result::taken) return verdict.result;
+        needs_grad = verdict.needs_grad;
+    }
+    const rung_result got = dlpack::take(obj, plan, options, here, out, why);
+    if (got != rung_result::taken) return got;
+    if (needs_grad) out.mark_read_only();
+    if (plan.buffer_first && !plan.prefer_buffer && out.device().is_cpu()) {
+        const dtype_entry* const known = find_dtype(out.dtype());
+        if (known != nullptr && !known->buffer_format.empty()) prefer_buffer(Py_TYPE(obj), true);
+    }
+    return got;
+}
+
+/// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
+struct tried_already {
+    rung which;
+    error why;
+};
+
+TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
+    raise(e, "tenon: " + refusals::type_name(obj) + ": ");
+} catch (...) {
+    PyErr_NoMemory();
+}
+
+/// Whether a rung delivered what was asked for.
+[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, error& why) noexcept {
+    if (!options.is_met_by(got.device())) {
+        why = refused("device", "the data is not on the device asked for", got.device().type, options.to->type);
+        return false;
+    }
+    if (options.copy == false && got.is_copied()) {
+        why = refused("flags", "copy=False was asked for and the producer made a copy");
+        return false;
+    }
+    return true;
+}
+
+/// The ladder. Leaves the tensor in `out`, or an exception set.
+TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable, acquired& out,
+                                           const tried_already* tried = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
     if (PyType_Check(obj) != 0) {
@@ -131,7 +207,7 @@ inline void forget_buffer_preference(PyTypeObject* type) noexcept {
                      reinterpret_cast<PyTypeObject*>(obj)->tp_name);
         return false;
     }
-    type_plan plan;
+    type_plan plan;  // a copy: the rungs run foreign code
     if (const type_plan* known = find_plan(Py_TYPE(obj)))
         plan = *known;
     else if (!make_plan(Py_TYPE(obj), *here, plan))
@@ -139,90 +215,109 @@ inline void forget_buffer_preference(PyTypeObject* type) noexcept {
 
     refusals told;
     error why;
-    const import_policy policy = options.policy();
-    const auto settle = [&](rung r, rung_result answer) {
-        if (answer == rung_result::absent || answer == rung_result::refused) told.note(r, answer, why);
+    rung_result answer = rung_result::absent;
+    // Runs one rung and says whether the climb ends there.
+    const auto ends_at = [&](rung r, bool applies, auto&& take) {
+        if (tried != nullptr && tried->which == r) {
+            told.note(r, tried->why);
+            return false;
+        }
+        answer = applies ? take() : rung_result::absent;
+        if (answer == rung_result::taken && !meets(options, out, why)) {
+            out.owner.reset();
+            answer = rung_result::refused;
+        }
+        if (answer == rung_result::absent) told.note_absent(r);
+        if (answer == rung_result::refused) told.note(r, why);
         return answer == rung_result::taken || answer == rung_result::raised;
     };
-    // The rungs that cannot move or copy are for imports that ask for neither, or for a device already right.
-    const bool here_is_fine = !options.to || options.to->is_cpu();
-    rung_result answer = rung_result::absent;
-    const auto finished = [&] { return answer == rung_result::taken; };
+    const import_policy policy = options.policy();
+    const bool host_will_do = !options.to || options.to->is_cpu();  // for rungs that know no other place
+    if (plan.masked) {
+        answer = numpy::check_mask(obj, why);
+        if (answer != rung_result::taken) {
+            if (answer == rung_result::refused) raise_unmet(why, obj);
+            return false;
+        }
+    }
 
-    if (PyCapsule_CheckExact(obj)) {
-        answer = bare_capsule::take(obj, options, *here, out, why);
-        if (settle(rung::capsule, answer)) return finished();
-        told.raise_for(obj);
-        return false;
-    }
-    if (plan.table_fault != nullptr) {
-        why = refused("exchange table", plan.table_fault);
-        told.note(rung::exchange_table, rung_result::refused, why);
-    } else {
-        if (table_refused != nullptr) {
-            why = *table_refused;
-            answer = rung_result::refused;
-        } else if (plan.table != nullptr && options.is_plain()) {
-            answer = out.owning ? exchange::own(obj, plan, writable, policy, out, why)
-                                : exchange::borrow(obj, plan, writable, policy, out, why);
-        }
-        if (settle(rung::exchange_table, answer)) return finished();
-    }
-    answer = rung_result::absent;
-    if (plan.numpy_struct && here_is_fine) {
-        answer = numpy::take(obj, policy, out, why);
-        if (answer == rung_result::taken && out.owning) out.owner = keep_object(obj, here);
-    }
-    if (settle(rung::numpy_struct, answer)) return finished();
-
-    if (plan.prefer_buffer && here_is_fine) {
-        // Speculative: what the buffer protocol cannot say (an accelerator, bfloat16) `__dlpack__` may.
-        answer = buffer::take(obj, plan.immutable, policy, *here, out, why);
-        if (answer == rung_result::raised && PyErr_ExceptionMatches(PyExc_Exception) != 0) {
-            PyErr_Clear();
-            forget_buffer_preference(Py_TYPE(obj));
-            answer = rung_result::refused;
-            why = refused("buffer", "the object refused to give one");
-        }
-        if (settle(rung::buffer_protocol, answer)) return finished();
-    }
-    answer = dlpack::take(obj, plan, options, *here, out, why);
-    if (settle(rung::dlpack_method, answer)) return finished();
-    answer = cuda_array_interface::take(obj, plan, options, *here, out, why);
-    if (settle(rung::cuda_interface, answer)) return finished();
-    if (here_is_fine) {
-        if (!plan.prefer_buffer) {
-            answer = plan.has_buffer ? buffer::take(obj, plan.immutable, policy, *here, out, why) : rung_result::absent;
-            if (settle(rung::buffer_protocol, answer)) return finished();
-        }
-        answer = array_interface::take(obj, plan, policy, *here, out, why);
-        if (settle(rung::array_interface, answer)) return finished();
-    }
+    const bool ended =
+        PyCapsule_CheckExact(obj)
+            ? ends_at(rung::capsule, true, [&] { return bare_capsule::take(obj, options, *here, out, why); })
+            : ends_at(rung::exchange_table, plan.table_fault != nullptr || (plan.table != nullptr && !options.stream && host_will_do),
+                      [&] {
+                          if (plan.table_fault != nullptr) {
+                              why = refused("exchange table", plan.table_fault);
+                              return rung_result::refused;
+                          }
+                          return out.owning ? exchange::own(obj, plan, writable, policy, *here, out, why)
+                                            : exchange::borrow(obj, plan, writable, policy, out, why);
+                      }) ||
+                  ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
+                          [&] { return numpy::take(obj, policy, here, out, why); }) ||
+                  (plan.prefer_buffer && host_will_do && ends_at(rung::buffer_protocol, true, [&] {
+                       return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why);
+                   })) ||
+                  ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
+                          [&] { return take_dlpack(obj, plan, options, writable, *here, out, why); }) ||
+                  ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
+                          [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
+                  (!plan.prefer_buffer && ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do, [&] {
+                       return buffer::take(obj, plan.immutable, policy, *here, out, why);
+                   })) ||
+                  ends_at(rung::array_interface, host_will_do,
+                          [&] { return array_interface::take(obj, plan, policy, *here, out, why); });
+    if (ended) return answer == rung_result::taken;
     told.raise_for(obj);
     return false;
 }
 
-/// The fast way in for types seen before: no attribute lookup, no Python call, no allocation.
-[[nodiscard]] inline bool borrow_into(PyObject* obj, bool writable, acquired& out) noexcept {
-    error why;
-    if (const type_plan* plan = find_plan(Py_TYPE(obj))) [[likely]] {
-        if (plan->numpy_struct) {
-            if (numpy::take(obj, {}, out, why) == rung_result::taken) [[likely]]
-                return true;
-        } else if (plan->table != nullptr) {
-            const rung_result answer = exchange::borrow(obj, *plan, writable, {}, out, why);
-            if (answer == rung_result::taken) [[likely]]
-                return true;
-            return answer == rung_result::refused && climb(obj, {}, writable, out, &why);
+/// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
+/// Python call and no allocation on the way; the others climb.
+[[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
+    tried_already tried;
+    rung_result answer = rung_result::absent;
+    const type_plan* const plan = find_plan(Py_TYPE(obj));
+    if (plan == nullptr) [[unlikely]]
+        return climb(obj, {}, writable, out);
+    switch (plan->direct) {
+        case direct_way::numpy_struct: {
+            interpreter* const home = out.owning ? interpreter::current() : nullptr;
+            if (out.owning && home == nullptr) return false;
+            tried.which = rung::numpy_struct;
+            answer = numpy::take(obj, {}, home, out, tried.why);
+            break;
         }
+        case direct_way::exchange_table: {
+            tried.which = rung::exchange_table;
+            if (out.owning) {
+                interpreter* const home = interpreter::current();
+                if (home == nullptr) return false;
+                answer = exchange::own(obj, *plan, writable, {}, *home, out, tried.why);
+            } else {
+                answer = exchange::borrow(obj, *plan, writable, {}, out, tried.why);
+            }
+            break;
+        }
+        case direct_way::buffer: {
+            interpreter* const home = interpreter::current();
+            if (home == nullptr) return false;
+            tried.which = rung::buffer_protocol;
+            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out, tried.why)
+                                         : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
+            break;
+        }
+        case direct_way::none: return climb(obj, {}, writable, out);
     }
-    return climb(obj, {}, writable, out);
+    if (answer == rung_result::taken) [[likely]]
+        return true;
+    if (answer == rung_result::raised) return false;
+    return climb(obj, {}, writable, out, answer == rung_result::refused ? &tried : nullptr);
 }
 
-inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
-    raise(e, "tenon: " + refusals::type_name(obj) + ": ");
-} catch (...) {
-    PyErr_NoMemory();
+/// NumPy's array is common and its struct so quick to read that even the plan is left out.
+TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) noexcept {
+    return Py_TYPE(obj) == numpy::known_ndarray.load(std::memory_order_relaxed) && numpy::borrow_ordinary(obj, out);
 }
 
 }  // namespace detail
@@ -233,7 +328,9 @@ inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 [[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj, const import_options& options = {}) noexcept {
     acquired got;
     got.owning = true;
-    if (!detail::climb(obj, options, options.writable, got)) return std::nullopt;
+    const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.allow_unknown;
+    if (plain ? !detail::acquire(obj, options.writable, got) : !detail::climb(obj, options, options.writable, got))
+        return std::nullopt;
     if (options.copy == true && !got.is_copied()) {
         auto copied = copy_to_host(got);
         if (copied) return std::move(*copied);
@@ -246,10 +343,9 @@ inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
             return std::nullopt;
         }
     }
-    auto kept = tensor::keep(got, got.owner);
-    if (kept) return std::move(*kept);
-    raise(kept.error());
-    return std::nullopt;
+    std::optional<tensor> kept;
+    if (auto ok = tensor::keep(got, got.owner, kept); !ok) raise(ok.error());
+    return kept;
 }
 
 /// Imports for the length of one call: `fn(const tensor_ref&)` runs if the object is a tensor that meets
@@ -259,12 +355,12 @@ inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 /// this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type has been
 /// seen before there is no allocation and no Python call.
 template <class Fn>
-auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
+TENON_HOT inline auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
     using R = std::invoke_result_t<Fn&, const tensor_ref&>;
     static_assert(std::is_pointer_v<R> || std::is_void_v<R>, "py::borrow: the function must return a pointer or nothing");
     using answer = std::conditional_t<std::is_void_v<R>, bool, R>;
     acquired got;
-    if (!detail::borrow_into(obj, wanted.writable, got)) [[unlikely]]
+    if (!detail::borrow_numpy(obj, got) && !detail::acquire(obj, wanted.writable, got)) [[unlikely]]
         return answer{};
     if (auto met = check(got, wanted); !met) [[unlikely]] {
         detail::raise_unmet(met.error(), obj);

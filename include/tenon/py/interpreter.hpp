@@ -16,6 +16,7 @@
 #include <unistd.h>
 #endif
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -59,15 +60,14 @@ public:
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
     /// made or the interpreter is beyond use.
     [[nodiscard]] static interpreter* current() noexcept {
-        PyInterpreterState* const state = PyInterpreterState_Get();
-        const std::int64_t id = PyInterpreterState_GetID(state);
         interpreter*& seen = last_seen();
-        if (seen != nullptr && seen->id_ == id && !seen->is_dead()) return seen;
-        interpreter* found = find(id);
-        if (found == nullptr) found = create(state, id);
-        if (found != nullptr) seen = found;
-        return found;
+        if (seen != nullptr && seen->state_ == attached_thread_state()->interp && !seen->is_dead()) [[likely]]
+            return seen;
+        return look_up(seen);
     }
+
+    /// Counts the interpreters that have gone: together with an interpreter's address it names one for good.
+    [[nodiscard]] static unsigned departures() noexcept { return departed.load(std::memory_order_acquire); }
 
     [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
 
@@ -125,21 +125,28 @@ private:
         static interpreter* head = nullptr;
         return head;
     }
-    static interpreter* find(std::int64_t id) noexcept {
+    TENON_COLD static interpreter* look_up(interpreter*& seen) noexcept {
+        PyInterpreterState* const state = PyInterpreterState_Get();
+        interpreter* found = find(state);
+        if (found == nullptr) found = create(state);
+        if (found != nullptr) seen = found;
+        return found;
+    }
+    /// By address: of the interpreters that live, no two share one.
+    static interpreter* find(const PyInterpreterState* state) noexcept {
         const std::lock_guard hold(list_lock());
         for (interpreter* i = list_head(); i != nullptr; i = i->next_)
-            if (i->id_ == id && !i->is_dead()) return i;  // an id comes back when Python is started again
+            if (i->state_ == state && !i->is_dead()) return i;
         return nullptr;
     }
 
-    static interpreter* create(PyInterpreterState* state, std::int64_t id) noexcept {
+    static interpreter* create(PyInterpreterState* state) noexcept {
         auto* fresh = new (std::nothrow) interpreter;
         if (fresh == nullptr) {
             PyErr_NoMemory();
             return nullptr;
         }
         fresh->state_ = state;
-        fresh->id_ = id;
         fresh->is_main_ = state == PyInterpreterState_Main();
         fresh->process_ = detail::process_id();
         if (!fresh->fill() || !fresh->watch_exit()) {
@@ -149,7 +156,7 @@ private:
         }
         const std::lock_guard hold(list_lock());
         for (interpreter* i = list_head(); i != nullptr; i = i->next_) {
-            if (i->id_ == id && !i->is_dead()) return i;  // another thread was first; ours idles until the end
+            if (i->state_ == state && !i->is_dead()) return i;  // another thread was first; ours idles until the end
         }
         fresh->next_ = list_head();
         list_head() = fresh;
@@ -236,15 +243,16 @@ private:
             PyErr_Clear();
             return;
         }
+        departed.fetch_add(1, std::memory_order_release);
         i->closing_.store(true);
         i->dead_.store(true, std::memory_order_release);
         i->clear();
     }
 
     static constexpr const char* capsule_name = "tenon.interpreter";
+    TENON_PRIVATE static inline constinit std::atomic<unsigned> departed{0};
 
     PyInterpreterState* state_ = nullptr;
-    std::int64_t id_ = 0;
     long process_ = 0;
     bool is_main_ = false;
     std::atomic<bool> closing_{false};

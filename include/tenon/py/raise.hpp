@@ -66,4 +66,34 @@ inline void raise(const error& e, const std::string& prefix = {}) noexcept try {
     PyErr_NoMemory();
 }
 
+/// Shows `first` behind the exception now pending.
+inline void chain_behind(ref first) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    const ref second = ref::take(PyErr_GetRaisedException());
+    if (second && first && second.get() != first.get()) PyException_SetContext(second.get(), first.release());
+    if (second) PyErr_SetRaisedException(ref::borrow(second.get()).release());
+#else
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && first && value != first.get()) PyException_SetContext(value, first.release());
+    PyErr_Restore(type, value, trace);
+#endif
+}
+
+/// Takes the pending exception off as an object.
+[[nodiscard]] inline ref pending_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    return ref::take(PyErr_GetRaisedException());
+#else
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return ref::take(value);
+#endif
+}
+
 }  // namespace tenon::py

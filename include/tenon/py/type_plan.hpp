@@ -3,14 +3,16 @@
 // An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the type
 // or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it describes: not
 // when the type dies and another takes its address, not when a protocol attribute is added later. Tags are
-// unique per interpreter, so entries of heap types also carry the interpreter's id. Entries hold no references.
+// unique per interpreter, so entries of heap types also name the interpreter. Entries hold no references.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/py/frameworks.hpp>
+#include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -27,14 +29,17 @@ public:
         const ref found = ref::take(lookup_on_type(type, name));
         if (!found) return flag;
         flag.kind_ = kind::python;
-        if (Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
+        // A descriptor borrowed from an unrelated class must do its own type check, and raise.
+        const bool fits = (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
+                          PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
+        if (fits && Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
             const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
             flag.is_method_ = true;
             if (def->ml_flags == METH_NOARGS) {
                 flag.kind_ = kind::c_method;
                 flag.method_ = def->ml_meth;
             }
-        } else if (Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) {
+        } else if (fits && reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset->get != nullptr) {
             const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
             flag.kind_ = kind::c_getter;
             flag.getter_ = def->get;
@@ -70,6 +75,22 @@ private:
     void* closure_ = nullptr;
 };
 
+/// What PyTorch's exchange table does not tell: conjugate and negative views show other numbers than their
+/// memory holds, and what requires grad must not be written to from outside.
+struct tensor_guards {
+    object_flag conjugate;
+    object_flag negative;
+    object_flag requires_grad;
+
+    [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
+        return {object_flag::find(type, names.is_conj), object_flag::find(type, names.is_neg),
+                object_flag::find(type, names.requires_grad)};
+    }
+    [[nodiscard]] bool exist() const noexcept {
+        return conjugate.exists() || negative.exists() || requires_grad.exists();
+    }
+};
+
 /// Where an attribute can be found.
 enum class attribute_place : unsigned char {
     nowhere,   ///< neither the type nor an instance can have it
@@ -100,14 +121,21 @@ enum class dlpack_dialect : unsigned char {
     ancient,  ///< takes `stream` alone
 };
 
+/// The rung that a plain import of the type's objects begins with, without a look at the ladder.
+enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer };
+
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
     bool any_interpreter = false;  ///< a static type: the same in all of them
+    direct_way direct = direct_way::none;
     bool numpy_struct = false;     ///< exactly numpy.ndarray, of the layout we know
     bool has_buffer = false;
     bool prefer_buffer = false;    ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
-    bool guarded = false;          ///< the exchange table needs the guards below (it is PyTorch's)
+    bool guarded = false;          ///< the guards below must be asked: not everything it has is what it shows
+    bool masked = false;           ///< a numpy.ma array: what the mask hides must not be shown
+    bool dtype_first = false;      ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
+    bool buffer_first = false;     ///< `prefer_buffer` may be taken up again
     bool honest_borrow = false;    ///< a borrowed tensor of this table is known to be writable
     bool immutable = false;        ///< never to be written to
     dlpack_dialect dialect = dlpack_dialect::unknown;
@@ -116,12 +144,11 @@ struct type_plan {
     attribute_place cuda_array_interface = attribute_place::nowhere;
     attribute_place array_interface = attribute_place::nowhere;
     attribute_place array_typestr = attribute_place::nowhere;
-    std::int64_t interpreter_id = 0;
+    unsigned departures = 0;                    ///< with the address below, the interpreter of a heap type
+    PyInterpreterState* interpreter = nullptr;
     const abi::exchange_api* table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
-    object_flag conjugate;
-    object_flag negative;
-    object_flag requires_grad;
+    tensor_guards guards;
 };
 
 namespace detail {
@@ -132,23 +159,28 @@ inline type_plan& slot_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
     return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
 }
-inline std::int64_t interpreter_id() noexcept { return PyInterpreterState_GetID(PyInterpreterState_Get()); }
 }  // namespace detail
 
 /// The remembered plan of a type, or null when there is none that still holds. Good until the next import on
 /// this thread: copy what is needed before running foreign code.
-[[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
-    type_plan& plan = detail::slot_of(type);
-    if (plan.type != type || plan.tag == 0 || plan.tag != version_tag(type)) return nullptr;
-    if (!plan.any_interpreter && plan.interpreter_id != detail::interpreter_id()) return nullptr;
-    return &plan;
+TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
+    type_plan* plan = &detail::slot_of(type);
+#if defined(__GNUC__)
+    asm("" : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each use
+#endif
+    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
+    if (!plan->any_interpreter &&
+        (plan->interpreter != attached_thread_state()->interp || plan->departures != interpreter::departures()))
+        return nullptr;
+    return plan;
 }
 
-/// Remembers a plan just made for its type, if the type has a tag to be known by.
-inline void remember_plan(type_plan plan) noexcept {
+/// Dates a plan just made and remembers it, if the type has a tag to be known by.
+inline void remember_plan(type_plan& plan) noexcept {
     plan.tag = version_tag(plan.type);
     plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
-    plan.interpreter_id = plan.any_interpreter ? 0 : detail::interpreter_id();
+    plan.interpreter = PyInterpreterState_Get();
+    plan.departures = interpreter::departures();
     if (plan.tag != 0) detail::slot_of(plan.type) = plan;
 }
 

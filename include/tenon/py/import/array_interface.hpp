@@ -37,17 +37,8 @@ namespace detail {
 [[nodiscard]] inline rung_result take_from_buffer(PyObject* source, std::int64_t offset, bool immutable,
                                                   const interface_description& said, import_policy policy,
                                                   interpreter& here, acquired& out, error& why) noexcept {
-    Py_buffer* held = &out.buffer;
-    if (out.owning && (held = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)))) == nullptr) {
-        PyErr_NoMemory();
-        return rung_result::raised;
-    }
-    *held = Py_buffer{};
-    if (PyObject_GetBuffer(source, held, PyBUF_SIMPLE) != 0) {
-        if (out.owning) PyMem_Free(held);
-        return rung_result::raised;
-    }
-    out.owner = keep_alive(held, out.owning ? py::detail::release_buffer : py::detail::release_buffer_in_place, &here);
+    Py_buffer* held = nullptr;
+    if (const auto got = hold_buffer(source, PyBUF_SIMPLE, here, out, held, why); got != rung_result::taken) return got;
     const auto give_up = [&](const error& e) {
         why = e;
         out.owner.reset();
@@ -55,7 +46,8 @@ namespace detail {
     };
     if (offset < 0 || held->len < 0 || offset > held->len)
         return give_up(malformed("offset", "it lies outside the buffer", offset));
-    const abi::dl_tensor t{static_cast<char*>(held->buf) + offset,
+    if (held->buf == nullptr && held->len != 0) return give_up(malformed("data", "the buffer's address is null"));
+    const abi::dl_tensor t{held->buf != nullptr ? static_cast<char*>(held->buf) + offset : nullptr,
                            {abi::device_code::cpu, 0},
                            said.ndim,
                            said.type.to_abi(),
@@ -63,13 +55,14 @@ namespace detail {
                            nullptr,
                            0};
     const std::uint64_t flags = held->readonly != 0 || immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) return give_up(ok.error());
+    if (auto ok = out.admit_stored(t, flags, policy); !ok) return give_up(ok.error());
     if (out.empty()) return rung_result::taken;
-    // Validated: these products and sums fit.
+    // Validated: these products fit. Nothing is added to them, since a sum might not.
     const auto span = touched_span(out.shape(), out.strides());
-    const std::int64_t low = offset + span->low * out.itemsize();
-    const std::int64_t end = offset + (span->high + 1) * out.itemsize();
-    if (low < 0 || end > held->len) return give_up(malformed("shape", "elements lie outside the buffer", end));
+    const std::int64_t low = span->low * out.itemsize();
+    const std::int64_t end = (span->high + 1) * out.itemsize();
+    if (low < -offset || end > held->len - offset)
+        return give_up(malformed("shape", "elements lie outside the buffer (bytes needed)", end));
     return rung_result::taken;
 }
 
@@ -119,7 +112,7 @@ namespace detail {
 
     const abi::dl_tensor t{said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) {
+    if (auto ok = out.admit_stored(t, flags, policy); !ok) {
         why = ok.error();
         return rung_result::refused;
     }

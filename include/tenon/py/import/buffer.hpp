@@ -34,6 +34,10 @@ namespace detail {
     if (parsed.fault != format_fault::none) return refuse(format_error("format", parsed.fault));
 
     const auto n = static_cast<std::size_t>(b.ndim);
+    for (const Py_ssize_t* array : {b.shape, b.strides, b.suboffsets}) {
+        if (n != 0 && array != nullptr && tenon::detail::is_implausible(array))
+            return refuse(malformed("shape", "a pointer to shape, strides or suboffsets cannot be an array"));
+    }
     if (b.shape == nullptr && n > 1) return refuse(malformed("shape", "the pointer is null although there are axes"));
     for (std::size_t i = 0; i < n; ++i) {
         if (b.suboffsets != nullptr && b.suboffsets[i] >= 0) {
@@ -57,7 +61,7 @@ namespace detail {
     }
     const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = b.readonly != 0 ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) return refuse(ok.error());
+    if (auto ok = out.admit_stored(t, flags, policy); !ok) return refuse(ok.error());
     return rung_result::taken;
 }
 
@@ -67,26 +71,12 @@ namespace detail {
 /// or mmap cannot be resized or closed meanwhile.
 [[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, import_policy policy, interpreter& here,
                                       acquired& out, error& why) noexcept {
-    Py_buffer* held = &out.buffer;
-    if (out.owning) {
-        held = static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer)));
-        if (held == nullptr) {
-            PyErr_NoMemory();
-            return rung_result::raised;
-        }
-    }
-    *held = Py_buffer{};
-    if (PyObject_GetBuffer(obj, held, PyBUF_FULL_RO) != 0) {
-        if (out.owning) PyMem_Free(held);
-        return rung_result::raised;
-    }
-    out.owner = keep_alive(held, out.owning ? py::detail::release_buffer : py::detail::release_buffer_in_place, &here);
-    const rung_result got = detail::read(*held, policy, out, why);
-    if (got != rung_result::taken) {
-        out.owner.reset();
-        return got;
-    }
-    if (immutable) out.mark_read_only();
+    Py_buffer* held = nullptr;
+    rung_result got = hold_buffer(obj, PyBUF_FULL_RO, here, out, held, why);
+    if (got != rung_result::taken) return got;
+    got = detail::read(*held, policy, out, why);
+    if (got != rung_result::taken) out.owner.reset();
+    if (got == rung_result::taken && immutable) out.mark_read_only();
     return got;
 }
 

@@ -47,10 +47,12 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
             return refuse(malformed("stream", "it is neither 1, 2 nor a stream handle", number));
         }
     }
-    const device where = options.to && options.to->is_cuda() ? *options.to : device{abi::device_code::cuda, 0};
+    if (options.to && !options.to->is_cuda())
+        return refuse(refused("device", "the data is on a CUDA device", abi::device_code::cuda, options.to->type));
+    const device where = options.to ? *options.to : device{abi::device_code::cuda, 0};
     const abi::dl_tensor t{said.address, where.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, {0, 0}, options.policy()); !ok) return refuse(ok.error());
+    if (auto ok = out.admit_stored(t, flags, options.policy()); !ok) return refuse(ok.error());
     const ref both = ref::take(PyTuple_Pack(2, obj, dict.get()));
     if (!both) return rung_result::raised;
     out.owner = py::detail::keep_object(both.get(), &here);

@@ -6,10 +6,12 @@
 #include <optional>
 
 #include <tenon/core/device.hpp>
+#include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/py/stream.hpp>
 #include <tenon/py/type_plan.hpp>
@@ -111,9 +113,11 @@ private:
     std::size_t count_ = 0;
 };
 
+/// Which keywords a call carries.
 struct call_shape {
-    bool modern;       ///< max_version, dl_device and copy may be passed
-    bool with_stream;  ///< the stream is passed, where the device has any
+    bool modern;  ///< max_version, dl_device and copy may be passed
+    bool stream;  ///< the stream is passed, where the device has any
+    bool copy;    ///< copy is passed, if the caller said anything of it
 };
 
 [[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
@@ -124,11 +128,12 @@ struct call_shape {
     if (shape.modern) {
         Py_INCREF(names.our_version);
         ok = call.add(names.max_version, names.our_version);
-        if (ok && options.to)
+        // A device is asked for only when the data is not said to be there already.
+        if (ok && options.to && !(where && *where == *options.to))
             ok = call.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
-        if (ok && options.copy) ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
+        if (ok && shape.copy && options.copy) ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
     }
-    if (ok && shape.with_stream) {
+    if (ok && shape.stream) {
         if (const auto number = stream_argument(where, options.to, options.stream))
             ok = call.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
     }
@@ -139,69 +144,57 @@ struct call_shape {
     return call.run(plan.dlpack, found);
 }
 
-/// Sets the exception now pending as the context of nothing: keeps `first` visible behind a second failure.
-inline void chain_behind(ref first) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-    const ref second = ref::take(PyErr_GetRaisedException());
-    if (second && first && second.get() != first.get()) PyException_SetContext(second.get(), first.release());
-    if (second) PyErr_SetRaisedException(ref::borrow(second.get()).release());
-#else
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (value != nullptr && first && value != first.get()) PyException_SetContext(value, first.release());
-    PyErr_Restore(type, value, trace);
-#endif
-}
-
-/// Takes the pending exception off as an object.
-[[nodiscard]] inline ref pending_exception() noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-    return ref::take(PyErr_GetRaisedException());
-#else
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
-    Py_XDECREF(type);
-    Py_XDECREF(trace);
-    return ref::take(value);
-#endif
-}
-
-/// Remembers how the type wants to be called, if its plan is still there.
-inline void remember_dialect(PyTypeObject* type, dlpack_dialect dialect) noexcept {
-    if (type_plan* plan = find_plan(type)) plan->dialect = dialect;
+/// Remembers how the type wants to be called, if the plan the call was made by is still there (an object may
+/// change its class meanwhile).
+inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialect dialect) noexcept {
+    type_plan* const plan = find_plan(Py_TYPE(obj));
+    if (plan != nullptr && plan->type == used.type && plan->tag == used.tag) plan->dialect = dialect;
 }
 
 /// The capsule, asked for once, or twice when the first call met a producer that does not know the keywords.
 [[nodiscard]] inline ref request_capsule(PyObject* obj, const type_plan& plan, const interpreter& names,
                                          const import_options& options, std::optional<device> where,
                                          bool& found) noexcept {
-    call_shape shape{plan.dialect != dlpack_dialect::ancient, true};
+    call_shape shape{plan.dialect != dlpack_dialect::ancient, true, true};
     ref capsule = call_dlpack(obj, plan, names, options, where, shape, found);
     if (!found) return {};
-    const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
     if (capsule) {
-        if (plan.dialect == dlpack_dialect::unknown) remember_dialect(Py_TYPE(obj), dlpack_dialect::modern);
+        if (plan.dialect == dlpack_dialect::unknown) remember_dialect(obj, plan, dlpack_dialect::modern);
         return capsule;
     }
     // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
-    // RuntimeError is TensorFlow's answer to a stream. One step back, then the producer has had its say.
+    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make of host memory we
+    // make ourselves. One step back, then the producer has had its say.
+    const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
     const bool unknown_keyword = plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
-    const bool stream_refused = has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0;
-    if (!unknown_keyword && !stream_refused) return {};
     if (unknown_keyword)
         shape.modern = false;
+    else if (options.copy == true && where && where->is_host_accessible() && PyErr_ExceptionMatches(PyExc_Exception) != 0)
+        shape.copy = false;
+    else if (has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0)
+        shape.stream = false;
     else
-        shape.with_stream = false;
+        return {};
     ref first = pending_exception();
     capsule = call_dlpack(obj, plan, names, options, where, shape, found);
     if (!capsule)
         chain_behind(std::move(first));
     else if (unknown_keyword)
-        remember_dialect(Py_TYPE(obj), dlpack_dialect::ancient);
+        remember_dialect(obj, plan, dlpack_dialect::ancient);
     return capsule;
+}
+
+/// TensorFlow ends the process when `__dlpack__` meets an element type DLPack lacks (strings, resources): its
+/// dtype is asked first.
+[[nodiscard]] inline rung_result check_dtype_name(PyObject* obj, error& why) noexcept {
+    const ref type = ref::take(PyObject_GetAttrString(obj, "dtype"));
+    const ref name = type ? ref::take(PyObject_GetAttrString(type.get(), "name")) : ref();
+    if (!name) return rung_result::raised;
+    const char* const text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
+    if (text == nullptr) return rung_result::raised;
+    if (dtype_from_name(text)) return rung_result::taken;
+    why = refused("dtype", "not an element type DLPack can express");
+    return rung_result::refused;
 }
 
 }  // namespace detail
@@ -209,7 +202,9 @@ inline void remember_dialect(PyTypeObject* type, dlpack_dialect dialect) noexcep
 /// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code runs.
 [[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
-    if (plan.dlpack == attribute_place::nowhere) return rung_result::absent;
+    if (plan.dtype_first) {
+        if (const auto known = detail::check_dtype_name(obj, why); known != rung_result::taken) return known;
+    }
     std::optional<device> where;
     if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
         return known;
@@ -225,20 +220,14 @@ inline void remember_dialect(PyTypeObject* type, dlpack_dialect dialect) noexcep
     const rung_result taken = take_capsule(capsule.get(), told, &here, out, why);
     if (taken != rung_result::taken) return taken;
     if (plan.immutable) out.mark_read_only();
-
-    if (options.copy == false && out.is_copied()) {
-        why = refused("flags", "copy=False was asked for and the producer made a copy");
-    } else if (options.to && *options.to != out.device()) {
-        why = refused("device", "the producer did not deliver to the device asked for", out.device().type,
-                      options.to->type);
-    } else if (!options.to && where && *where != out.device() &&
-               !(where->is_host_accessible() && out.device().is_host_accessible())) {
+    // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.
+    if (!options.to && where && *where != out.device() &&
+        !(where->is_host_accessible() && out.device().is_host_accessible())) {
         why = malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
-    } else {
-        return rung_result::taken;
+        out.owner.reset();
+        return rung_result::refused;
     }
-    out.owner.reset();
-    return rung_result::refused;
+    return rung_result::taken;
 }
 
 }  // namespace tenon::py::dlpack

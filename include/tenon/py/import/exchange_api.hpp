@@ -1,7 +1,14 @@
 // tenon/py/import/exchange_api.hpp: the rung that calls the C exchange table a type publishes: no Python call at all.
 #pragma once
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
+#if defined(__linux__)
+#include <sys/uio.h>
+#include <unistd.h>
+#endif
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/acquired.hpp>
@@ -16,17 +23,33 @@ namespace tenon::py::exchange {
 
 namespace detail {
 
+/// Whether memory can be read at all. A table is looked at once for each type, so the system may be asked; where
+/// it cannot answer, the address is believed.
+[[nodiscard]] inline bool is_readable(const void* address, std::size_t size) noexcept {
+    const auto start = reinterpret_cast<std::uintptr_t>(address);
+    if (tenon::detail::is_implausible(address) || start % alignof(void*) != 0) return false;
+#if defined(__linux__)
+    char copy[sizeof(abi::exchange_api)];
+    const iovec to{copy, size};
+    const iovec from{const_cast<void*>(address), size};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size) || errno != EFAULT;
+#else
+    (void)size;
+    return true;
+#endif
+}
+
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
 [[nodiscard]] inline const abi::exchange_api* usable_table(const void* published, const char*& fault) noexcept {
     const auto* header = static_cast<const abi::exchange_api_header*>(published);
     for (int steps = 0; header != nullptr && steps < 16; ++steps, header = header->prev_api) {
-        if (tenon::detail::is_implausible(header) || reinterpret_cast<std::uintptr_t>(header) % alignof(void*) != 0) {
+        if (!is_readable(header, sizeof *header)) {
             fault = "the pointer to the table cannot be one";
             return nullptr;
         }
         if (header->version.major != abi::dlpack_major) continue;
         const auto* table = reinterpret_cast<const abi::exchange_api*>(header);
-        if (table->managed_tensor_from_py_object_no_sync == nullptr) {
+        if (!is_readable(table, sizeof *table) || table->managed_tensor_from_py_object_no_sync == nullptr) {
             fault = "a mandatory function of the table is null";
             return nullptr;
         }
@@ -83,50 +106,49 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
             return;
         }
         plan.table = detail::usable_table(published, plan.table_fault);
-        if (plan.table != nullptr) break;
+        if (plan.table == nullptr) continue;
+        plan.table_fault = nullptr;
+        return;
     }
-    if (plan.table == nullptr) return;
-    // PyTorch's table skips the checks its __dlpack__ makes: conjugate and negative views share memory with
-    // other numbers, and writing behind autograd's back is refused there. We ask in its place.
-    plan.conjugate = object_flag::find(type, names.is_conj);
-    plan.negative = object_flag::find(type, names.is_neg);
-    plan.requires_grad = object_flag::find(type, names.requires_grad);
-    plan.guarded = plan.conjugate.exists() || plan.negative.exists() || plan.requires_grad.exists();
 }
 
 namespace detail {
 
-[[nodiscard]] inline rung_result call_failed(error& why, const char* problem) noexcept {
+TENON_COLD [[nodiscard]] inline rung_result call_failed(error& why, const char* problem) noexcept {
     if (PyErr_Occurred() != nullptr) return rung_result::raised;
     why = refused("exchange table", problem);
     return rung_result::refused;
 }
 
-[[nodiscard]] inline rung_result borrow_once(PyObject* obj, const type_plan& plan, acquired& out,
-                                             import_policy policy, error& why) noexcept {
-    abi::dl_tensor t{};
-    if (plan.table->dltensor_from_py_object_no_sync(obj, &t) != 0) [[unlikely]]
-        return call_failed(why, "the call failed without an exception");
-    if (PyErr_Occurred() != nullptr) [[unlikely]]
-        return rung_result::raised;
-    const std::uint64_t flags = plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit(t, flags, plan.table->header.version, policy); !ok) [[unlikely]] {
-        why = ok.error();
-        return rung_result::refused;
+/// Calls a function of the table. One that throws C++ exceptions breaks the rules, but not us.
+template <class Function, class Out>
+TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, Out* out) noexcept {
+    try {
+        return function(obj, out) == 0;
+    } catch (...) {
+        return false;
     }
-    return rung_result::taken;
 }
 
-[[nodiscard]] inline rung_result own_once(PyObject* obj, const type_plan& plan, interpreter* home, acquired& out,
-                                          import_policy policy, error& why) noexcept {
+inline constexpr const char* silent_failure = "the call failed without an exception";
+
+/// False only when the memory cannot be that of a negative view that ordinary view operations can make: those
+/// start from the imaginary part of a complex tensor, so every step along them is an even number of elements,
+/// or they have a single element, or begin at an odd one. Asking PyTorch costs as much as the whole import, and
+/// this spares it for ordinary tensors. `odd_steps` has bit 0 set if any step that is taken is odd.
+TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t, std::int64_t odd_steps) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+    return (odd_steps & 1) == 0 || (address & (2 * std::uintptr_t{dtype(t.dtype).itemsize()} - 1)) != 0;
+}
+
+[[nodiscard]] inline rung_result own_once(PyObject* obj, const abi::exchange_api* table, bool immutable,
+                                          interpreter& home, acquired& out, import_policy policy,
+                                          error& why) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
-    if (plan.table->managed_tensor_from_py_object_no_sync(obj, &managed) != 0) [[unlikely]]
-        return call_failed(why, "the call failed without an exception");
-    if (managed == nullptr) [[unlikely]]
-        return call_failed(why, "the call succeeded without a tensor");
-    keep_alive owner = py::detail::keep_managed(managed, true, home);  // ours from here on, errors included
-    if (PyErr_Occurred() != nullptr) [[unlikely]]
-        return rung_result::raised;
+    if (!succeeds(table->managed_tensor_from_py_object_no_sync, obj, &managed)) return call_failed(why, silent_failure);
+    if (managed == nullptr) return call_failed(why, "the call succeeded without a tensor");
+    keep_alive owner = py::detail::keep_managed(managed, true, &home);  // ours from here on, errors included
+    if (PyErr_Occurred() != nullptr) return rung_result::raised;
     foreign received(managed);
     const auto seen = received.describe();
     received.disown();
@@ -134,70 +156,80 @@ namespace detail {
         why = seen.error();
         return rung_result::refused;
     }
-    const std::uint64_t flags = plan.immutable ? seen->flags | abi::flag::read_only : seen->flags;
-    if (auto ok = out.admit(seen->tensor, flags, seen->version, policy); !ok) {
-        why = ok.error();
+    const std::uint64_t flags = immutable ? seen->flags | abi::flag::read_only : seen->flags;
+    if (auto admitted = out.admit(seen->tensor, flags, seen->version, policy); !admitted) {
+        why = admitted.error();
         return rung_result::refused;
     }
     out.owner = std::move(owner);
     return rung_result::taken;
 }
 
-/// False only when the memory cannot be that of a negative view that ordinary view operations can make: those
-/// start from the imaginary part of a complex tensor, so they step over the real parts (the strides show it),
-/// or have a single element, or begin at an odd element. Asking PyTorch costs as much as the whole import, and
-/// this spares it for ordinary contiguous tensors.
-[[nodiscard]] inline bool may_be_negative(const tensor_ref& t) noexcept {
-    if (t.size() <= 1) return t.size() == 1;
-    std::int64_t step = 1;
-    for (std::int32_t i = t.ndim(); i-- > 0;) {
-        const auto axis = static_cast<std::size_t>(i);
-        if (t.stride(axis) != step) return true;
-        step *= t.shape(axis);
+/// A borrowing call. `suspicious` tells whether the guards must be asked.
+TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, const abi::exchange_api* table, bool immutable,
+                                                       acquired& out, import_policy policy, bool& suspicious,
+                                                       error& why) noexcept {
+    abi::dl_tensor t{};
+    if (!succeeds(table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
+        return call_failed(why, silent_failure);
+    if (PyErr_Occurred() != nullptr) [[unlikely]]
+        return rung_result::raised;
+    const std::uint64_t flags = immutable ? abi::flag::read_only : 0;
+    std::int64_t odd_steps = 0;
+    if (auto ok = out.admit(t, flags, table->header.version, policy, &odd_steps); !ok) [[unlikely]] {
+        why = ok.error();
+        return rung_result::refused;
     }
-    return !t.is_aligned_to(2 * static_cast<std::size_t>(t.itemsize()));
+    suspicious = dtype(t.dtype).is_complex() || may_be_negative(t, odd_steps);
+    return rung_result::taken;
 }
 
+}  // namespace detail
+
+/// What the guards said.
 struct guard_verdict {
     rung_result result;  ///< taken or raised
-    bool asked_python;  ///< foreign code ran (and may have let other threads in)
     bool needs_grad;
 };
 
-[[nodiscard]] inline guard_verdict check_guards(PyObject* obj, const type_plan& plan, const tensor_ref& t,
-                                                bool writable, bool thorough) noexcept {
-    guard_verdict verdict{rung_result::taken, false, false};
-    const bool ask_conjugate = t.dtype().is_complex();
-    const bool ask_negative = thorough || ask_conjugate || may_be_negative(t);
-    const bool ask_grad = writable || thorough;
-    if (!ask_conjugate && !ask_negative && !ask_grad) [[likely]]
-        return verdict;
+/// Which of the guards are to be asked.
+struct guard_questions {
+    bool conjugate = false;
+    bool negative = false;
+    bool grad = false;
+    bool writable = false;  ///< then requiring grad is not allowed
+};
 
+/// Asks the object whether its memory holds what it shows, and whether it may be written to. What may not be
+/// taken is raised here and now: no later rung may have a try, since PyTorch's own `__dlpack__` lets negative
+/// views pass.
+TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_questions ask) noexcept {
     const interpreter* const names = interpreter::current();
-    if (names == nullptr) return {rung_result::raised, true, false};
-    verdict.asked_python = true;
-    // Raised here and now: no later rung may have a try, PyTorch's own __dlpack__ lets negative views pass.
+    if (names == nullptr) return {rung_result::raised, false};
+    const type_plan* const plan = find_plan(Py_TYPE(obj));
+    const tensor_guards guards = plan != nullptr ? plan->guards : tensor_guards::find(Py_TYPE(obj), *names);
+    guard_verdict verdict{rung_result::taken, false};
     const auto forbid = [&](const error& e) {
         raise(e, "tenon: cannot take this tensor: ");
         verdict.result = rung_result::raised;
     };
-    const auto yes = [&](const object_flag& flag, PyObject* name, bool wanted) {
-        if (!wanted || verdict.result != rung_result::taken) return false;
+    const auto yes = [&](const object_flag& flag, PyObject* name) {
+        if (verdict.result != rung_result::taken) return false;
         const int answer = flag.ask(obj, name);
         if (answer < 0) verdict.result = rung_result::raised;
         return answer > 0;
     };
-    if (yes(plan.conjugate, names->is_conj, ask_conjugate)) {
+    if (ask.conjugate && yes(guards.conjugate, names->is_conj)) {
         forbid(refused("data", "a conjugate view: its memory holds other numbers than it shows")
                    .with_advice("call .resolve_conj() first"));
     }
-    if (yes(plan.negative, names->is_neg, ask_negative)) {
+    if (ask.negative && yes(guards.negative, names->is_neg)) {
         forbid(refused("data", "a negative view: its memory holds other numbers than it shows")
                    .with_advice("call .resolve_neg() first"));
     }
-    if (yes(plan.requires_grad, names->requires_grad, ask_grad)) {
+    if (ask.grad && yes(guards.requires_grad, names->requires_grad)) {
         verdict.needs_grad = true;
-        if (writable) {
+        if (ask.writable) {
             forbid(refused("data", "it requires grad, so it may not be written to from outside")
                        .with_advice("pass .detach(), or take it for reading only"));
         }
@@ -205,43 +237,54 @@ struct guard_verdict {
     return verdict;
 }
 
-}  // namespace detail
-
-/// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
-[[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable, import_policy policy,
-                                        acquired& out, error& why) noexcept {
-    // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets one.
-    const bool owning = plan.table->dltensor_from_py_object_no_sync == nullptr || (writable && !plan.honest_borrow);
-    interpreter* const home = owning ? interpreter::current() : nullptr;
-    if (owning && home == nullptr) return rung_result::raised;
-    for (int round = 0;; ++round) {
-        const rung_result got = owning ? detail::own_once(obj, plan, home, out, policy, why)
-                                       : detail::borrow_once(obj, plan, out, policy, why);
-        if (got != rung_result::taken || !plan.guarded || round > 0) return got;
-        const auto verdict = detail::check_guards(obj, plan, out, writable, false);
-        if (verdict.result != rung_result::taken) [[unlikely]] {
-            out.owner.reset();
-            return verdict.result;
-        }
-        // A borrowed struct is good only until other code has run: then it is asked for again.
-        if (owning || !verdict.asked_python) return got;
-    }
-}
-
 /// Owning import. A tensor that requires grad comes out read-only.
 [[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, import_policy policy,
-                                     acquired& out, error& why) noexcept {
-    interpreter* const home = interpreter::current();
-    if (home == nullptr) return rung_result::raised;
-    const rung_result got = detail::own_once(obj, plan, home, out, policy, why);
-    if (got != rung_result::taken || !plan.guarded) return got;
-    const auto verdict = detail::check_guards(obj, plan, out, writable, true);
-    if (verdict.result != rung_result::taken) {
-        out.owner.reset();
-        return verdict.result;
-    }
+                                     interpreter& home, acquired& out, error& why) noexcept {
+    const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
+    const rung_result got = detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
+    if (got != rung_result::taken || !guarded) return got;
+    const guard_verdict verdict = ask_guards(
+        obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
+    if (verdict.result != rung_result::taken) out.owner.reset();
     if (verdict.needs_grad) out.mark_read_only();
-    return got;
+    return verdict.result;
+}
+
+/// The borrowing import where something must be asked of the object, or its flags must be seen.
+TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan_in_use, bool writable,
+                                                             import_policy policy, acquired& out, error& why) noexcept {
+    const type_plan plan = plan_in_use;  // a copy: foreign code runs
+    // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets one.
+    if (plan.table->dltensor_from_py_object_no_sync == nullptr || (writable && !plan.honest_borrow)) {
+        interpreter* const home = interpreter::current();
+        return home != nullptr ? own(obj, plan, writable, policy, *home, out, why) : rung_result::raised;
+    }
+    if (plan.guarded && writable) {
+        const auto verdict = ask_guards(obj, {.grad = true, .writable = true});
+        if (verdict.result != rung_result::taken) return verdict.result;
+    }
+    bool suspicious = false;
+    const rung_result got = detail::borrow_once(obj, plan.table, plan.immutable, out, policy, suspicious, why);
+    if (got != rung_result::taken || !plan.guarded || !suspicious) return got;
+    const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
+    if (verdict.result != rung_result::taken) return verdict.result;
+    // A borrowed struct is good only until other code has run: it is asked for again.
+    return detail::borrow_once(obj, plan.table, plan.immutable, out, policy, suspicious, why);
+}
+
+/// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
+TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
+                                                  import_policy policy, acquired& out, error& why) noexcept {
+    const abi::exchange_api* const table = plan.table;
+    const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
+    if (writable || table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
+        return borrow_carefully(obj, plan, writable, policy, out, why);
+    bool suspicious = false;
+    const rung_result got = detail::borrow_once(obj, table, plan.immutable, out, policy, suspicious, why);
+    if (got != rung_result::taken || !guarded || !suspicious) [[likely]]
+        return got;
+    const type_plan again{.guarded = true, .table = table};
+    return borrow_carefully(obj, again, false, policy, out, why);
 }
 
 }  // namespace tenon::py::exchange

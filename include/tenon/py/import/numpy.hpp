@@ -2,6 +2,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <bit>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -43,43 +46,53 @@ struct array {
 };
 
 inline constexpr int flag_writeable = 0x0400;
-inline constexpr int plain_types = 24;
+inline constexpr unsigned plain_types = 24;
 inline constexpr int first_user_type = 256;
 
-/// NumPy's type numbers name C types; a zero `bits` marks those DLPack has no word for.
-inline constexpr std::array<dtype, plain_types> type_numbers = [] {
-    std::array<dtype, plain_types> t{};
-    for (dtype& d : t) d = dtype{0, 0, 0};
-    t[0] = dtype_of<bool>;
-    t[1] = dtype_of<signed char>;
-    t[2] = dtype_of<unsigned char>;
-    t[3] = dtype_of<short>;
-    t[4] = dtype_of<unsigned short>;
-    t[5] = dtype_of<int>;
-    t[6] = dtype_of<unsigned int>;
-    t[7] = dtype_of<long>;
-    t[8] = dtype_of<unsigned long>;
-    t[9] = dtype_of<long long>;
-    t[10] = dtype_of<unsigned long long>;
-    t[11] = dtype_of<float>;
-    t[12] = dtype_of<double>;
-    t[14] = dtype_of<std::complex<float>>;
-    t[15] = dtype_of<std::complex<double>>;
-    t[23] = dtype{abi::type_code::float_, 16};
+/// What a type number stands for; a zero `bits` marks those DLPack has no word for.
+struct alignas(8) numbered_type {
+    dtype type{0, 0, 0};
+    std::uint8_t shift = 0;  ///< log2 of the item size: steps in bytes become elements without a division
+};
+
+/// NumPy's type numbers name C types.
+inline constexpr std::array<numbered_type, plain_types> type_numbers = [] {
+    std::array<numbered_type, plain_types> t{};
+    const auto is = [&](std::size_t number, dtype type) {
+        t[number] = {type, static_cast<std::uint8_t>(std::countr_zero(type.itemsize()))};
+    };
+    is(0, dtype_of<bool>);
+    is(1, dtype_of<signed char>);
+    is(2, dtype_of<unsigned char>);
+    is(3, dtype_of<short>);
+    is(4, dtype_of<unsigned short>);
+    is(5, dtype_of<int>);
+    is(6, dtype_of<unsigned int>);
+    is(7, dtype_of<long>);
+    is(8, dtype_of<unsigned long>);
+    is(9, dtype_of<long long>);
+    is(10, dtype_of<unsigned long long>);
+    is(11, dtype_of<float>);
+    is(12, dtype_of<double>);
+    is(14, dtype_of<std::complex<float>>);
+    is(15, dtype_of<std::complex<double>>);
+    is(23, dtype{abi::type_code::float_, 16});
     return t;
 }();
 /// The letters of the plain types, for the check of the numbers.
 inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
 
-[[nodiscard]] inline bool is_plain(const descriptor* d) noexcept {
-    const bool known = d->type_num >= 0 && d->type_num < plain_types &&
-                       type_numbers[static_cast<std::size_t>(d->type_num)].bits != 0;
+/// The element type of a descriptor; `bits` is zero when it is not a plain one in this machine's byte order.
+[[nodiscard]] TENON_HOT inline numbered_type plain_type(const descriptor* d) noexcept {
+    const auto number = static_cast<unsigned>(d->type_num);
     // NumPy marks the machine's own order '=' and one-byte types '|'.
-    return known && (d->byteorder == '=' || d->byteorder == '|');
+    if (number >= plain_types || (d->byteorder != '=' && d->byteorder != '|')) [[unlikely]]
+        return {};
+    return type_numbers[number];
 }
 
 /// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
-[[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
+TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
     if (d->type_num < first_user_type || d->scalar_type == nullptr || d->scalar_type->tp_name == nullptr)
         return std::nullopt;
     if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
@@ -128,11 +141,11 @@ inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
             return false;
     }
     const char* const spelled = PyUnicode_AsUTF8(typestr);
-    if (spelled == nullptr || !is_plain(a->descr)) return false;
+    if (spelled == nullptr) return false;
     const parsed_format parsed = dtype_from_typestr(spelled);
     return reinterpret_cast<std::uintptr_t>(a->data) == address &&
            static_cast<std::uintptr_t>(a->descr->type_num) == type_num && parsed.fault == format_fault::none &&
-           parsed.type == type_numbers[static_cast<std::size_t>(a->descr->type_num)] &&
+           parsed.type == plain_type(a->descr).type &&
            ((a->flags & flag_writeable) != 0) == writeable;
 }
 
@@ -160,64 +173,130 @@ inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
     }
     const char* const swapped = tenon::detail::little_endian ? ">i4" : "<i4";
     const ref foreign_order = ref::take(PyObject_CallMethod(numpy, "zeros", "is", 2, swapped));
-    return foreign_order && !is_plain(reinterpret_cast<array*>(foreign_order.get())->descr);
+    return foreign_order && plain_type(reinterpret_cast<array*>(foreign_order.get())->descr).type.bits == 0;
 }
 
 }  // namespace detail
 
-/// Notes whether the type is NumPy's array itself with the layout we know. NumPy is never imported for this:
-/// an object of its type exists only where it has been.
-inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
-    if (type->tp_name == nullptr || std::strcmp(type->tp_name, "numpy.ndarray") != 0) return;
+/// NumPy's array type once its layout has been checked, else null.
+inline constinit std::atomic<PyTypeObject*> known_ndarray TENON_PRIVATE{nullptr};
+
+namespace detail {
+
+/// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only where
+/// it has been.
+[[nodiscard]] inline PyTypeObject* checked_ndarray(interpreter& here) noexcept {
     if (here.numpy_layout == 0) {
         here.numpy_layout = -1;
         PyObject* const modules = PyImport_GetModuleDict();
         const ref numpy = ref::borrow(modules != nullptr ? PyDict_GetItemString(modules, "numpy") : nullptr);
         const ref ndarray = numpy ? ref::take(PyObject_GetAttrString(numpy.get(), "ndarray")) : ref();
-        if (ndarray && detail::layout_holds(numpy.get(), ndarray.get())) {
+        if (ndarray && layout_holds(numpy.get(), ndarray.get())) {
             here.numpy_layout = 1;
-            here.numpy_ndarray = ndarray.get();  // a static type: it never goes away
+            here.numpy_ndarray = ndarray.get();  // numpy keeps its type
         }
         PyErr_Clear();
     }
-    plan.numpy_struct = here.numpy_layout == 1 && reinterpret_cast<PyObject*>(type) == here.numpy_ndarray;
+    return here.numpy_layout == 1 ? reinterpret_cast<PyTypeObject*>(here.numpy_ndarray) : nullptr;
 }
 
-/// Reads the array; the caller has seen that `plan.numpy_struct` holds. Absent for a dtype that is not plain
-/// (NumPy's own `__dlpack__` then gives the reason).
-[[nodiscard]] inline rung_result take(PyObject* obj, import_policy policy, acquired& out, error& why) noexcept {
+/// The class named `name` along the MRO, or null; a look at names alone.
+[[nodiscard]] inline PyTypeObject* ancestor_named(PyTypeObject* type, const char* name) noexcept {
+    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base)
+        if (t->tp_name != nullptr && std::strcmp(t->tp_name, name) == 0) return t;
+    return nullptr;
+}
+
+}  // namespace detail
+
+/// Notes whether objects of the type have NumPy's struct, of the layout we know: arrays, and those of subclasses
+/// that do not export themselves in a way of their own.
+inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
+    PyTypeObject* const base = detail::ancestor_named(type, "numpy.ndarray");
+    if (base == nullptr || base != detail::checked_ndarray(here)) return;
+    plan.masked = detail::ancestor_named(type, "MaskedArray") != nullptr;
+    const ref own = ref::take(lookup_on_type(type, here.dlpack));
+    const ref inherited = ref::take(lookup_on_type(base, here.dlpack));
+    plan.numpy_struct = own.get() == inherited.get();
+    // A static type is the same in every interpreter and never goes away: it needs no plan to be recognised.
+    if (type == base && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
+        known_ndarray.store(type, std::memory_order_relaxed);
+}
+
+/// A masked array has memory for what its mask hides: only one that hides nothing can be taken.
+[[nodiscard]] inline rung_result check_mask(PyObject* obj, error& why) noexcept {
+    const ref mask = ref::take(PyObject_GetAttrString(obj, "mask"));
+    const ref any = mask ? ref::take(PyObject_CallMethod(mask.get(), "any", nullptr)) : ref();
+    const int hides = any ? PyObject_IsTrue(any.get()) : -1;
+    if (hides < 0) return rung_result::raised;
+    if (hides == 0) return rung_result::taken;
+    why = refused("mask", "masked elements cannot be expressed").with_advice("call .filled() first");
+    return rung_result::refused;
+}
+
+namespace detail {
+
+/// The tensor an array describes, less its axes.
+[[nodiscard]] TENON_HOT inline abi::dl_tensor describe(const array* a, dtype type) noexcept {
+    return {a->data, {abi::device_code::cpu, 0}, a->nd, type.to_abi(), nullptr, nullptr, 0};
+}
+
+/// Reads the axes; steps that are not whole elements leave their trace in `broken`.
+[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift, std::int64_t& broken) noexcept {
+    return [=, &broken](std::size_t i) {
+        const std::int64_t step = a->strides[i];
+        const std::int64_t extent = a->dimensions[i];
+        broken |= extent > 1 ? step & ((std::int64_t{1} << shift) - 1) : 0;
+        return tenon::detail::raw_axis{extent, step >> shift};
+    };
+}
+
+[[nodiscard]] TENON_HOT inline std::uint64_t flags_of(const array* a) noexcept {
+    return (a->flags & flag_writeable) != 0 ? 0 : abi::flag::read_only;
+}
+
+}  // namespace detail
+
+/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has seen
+/// that the type is `known_ndarray`.
+[[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
-    dtype type;
-    std::uint64_t flags = (a->flags & detail::flag_writeable) != 0 ? 0 : abi::flag::read_only;
-    if (detail::is_plain(a->descr)) [[likely]] {
-        type = detail::type_numbers[static_cast<std::size_t>(a->descr->type_num)];
-    } else {
+    const detail::numbered_type element = detail::plain_type(a->descr);
+    if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
+        return false;
+    std::int64_t broken = 0;
+    return tenon::detail::validator::is_ordinary_layout(
+               detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a), {0, 0},
+               out.storage, out, detail::axes_of(a, element.shift, broken)) &&
+           broken == 0;
+}
+
+/// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`
+/// holds. Absent for a dtype that is not plain (NumPy's own `__dlpack__` then gives the reason).
+[[nodiscard]] inline rung_result take(PyObject* obj, import_policy policy, interpreter* home, acquired& out,
+                                      error& why) noexcept {
+    const auto* a = reinterpret_cast<const detail::array*>(obj);
+    std::uint64_t flags = detail::flags_of(a);
+    detail::numbered_type element = detail::plain_type(a->descr);
+    if (element.type.bits == 0) {
         const auto extension = detail::extension_type(a->descr);
         if (!extension) return rung_result::absent;
-        type = *extension;
-        if (type.is_subbyte()) flags |= abi::flag::subbyte_padded;
+        element = {*extension, static_cast<std::uint8_t>(std::countr_zero(extension->itemsize()))};
+        if (extension->is_subbyte()) flags |= abi::flag::subbyte_padded;
     }
-    if (a->nd < 0 || a->nd > max_rank) [[unlikely]]
-        return rung_result::absent;
-    // All of these item sizes are powers of two: strides in bytes become elements by a shift.
-    const auto item = static_cast<std::int64_t>(type.itemsize());
-    const int shift = std::countr_zero(static_cast<std::uint32_t>(item));
-    const auto n = static_cast<std::size_t>(a->nd);
-    for (std::size_t i = 0; i < n; ++i) {
-        out.storage[i] = a->dimensions[i];
-        if ((a->strides[i] & (item - 1)) != 0 && a->dimensions[i] > 1) [[unlikely]] {
-            why = refused("strides", "the step in bytes is not a multiple of the element size", a->strides[i], item)
-                      .at_axis(static_cast<std::int32_t>(i))
-                      .with_advice("make a contiguous copy");
-            return rung_result::refused;
-        }
-        out.storage[n + i] = a->strides[i] >> shift;
-    }
-    const abi::dl_tensor t{a->data, {abi::device_code::cpu, 0}, a->nd, type.to_abi(), nullptr, nullptr, 0};
-    if (auto ok = out.admit_stored(t, flags, {0, 0}, policy); !ok) [[unlikely]] {
+    if (a->nd < 0 || a->nd > max_rank) return rung_result::absent;
+    std::int64_t broken = 0;
+    const auto ok = out.admit_axes(detail::describe(a, element.type), flags, policy,
+                                   detail::axes_of(a, element.shift, broken));
+    if (!ok) {
         why = ok.error();
         return rung_result::refused;
     }
+    if (broken != 0 && !out.empty()) {
+        why = refused("strides", "a step in bytes is not a multiple of the element size").with_advice("make a contiguous copy");
+        return rung_result::refused;
+    }
+    if (out.owning) out.owner = py::detail::keep_object(obj, home);
     return rung_result::taken;
 }
 

@@ -1,0 +1,201 @@
+# Makefile: every chore by one command, from a machine that has make, a C++20 compiler and Python >= 3.10.
+#
+# The tools and libraries go into a virtual environment beside this file, never elsewhere:
+#   make test                      .venv, with every library in LIBS
+#   make test PYTHON=python3.13    .venv-3.13, beside the other
+#   make test LIBS="numpy"         .venv-numpy: other LIBS, other environment, so none claims what it lacks
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+ALL_LIBS := numpy torch jax tensorflow-cpu pyarrow ml_dtypes apache-tvm-ffi
+LIBS ?= $(ALL_LIBS)
+# Empty, unless LIBS was changed.
+LIBS_KEY := $(if $(filter-out $(ALL_LIBS),$(LIBS))$(filter-out $(LIBS),$(ALL_LIBS)),-$(shell \
+	printf %s "$(strip $(LIBS))" | tr -c 'A-Za-z0-9._' '-'))
+
+PYTHON_KEY := $(if $(filter undefined,$(origin PYTHON)),,yes)
+PYTHON ?= python3
+# 3.13, or 3.13t for the free-threaded build.
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2] + getattr(sys, "abiflags", ""))')
+
+VENV := .venv$(if $(PYTHON_KEY),-$(VERSION))$(LIBS_KEY)
+BUILD := build/$(VERSION)$(LIBS_KEY)
+PY := $(VENV)/bin/python
+UV_INSTALL := $(PY) -m uv pip install --quiet -p $(PY)
+CMAKE := $(VENV)/bin/cmake
+CMAKE_FLAGS = -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja \
+	-DPython_EXECUTABLE=$(CURDIR)/$(PY) -DTENON_WERROR=ON
+say = @echo "==> $(1)"
+# ctest names every test twice; only the failures and the count matter.
+TERSE = grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
+
+# Folders too: their time changes when a file goes away.
+SOURCES = $(shell find include python cmake CMakeLists.txt pyproject.toml README.md LICENSE \
+	-not -path '*__pycache__*' 2>/dev/null)
+CXX_FILES = $(shell find include python tests bench examples fuzz tools \
+	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
+
+.PHONY: help demo test test-cpp test-python test-asan test-asan-cpp test-asan-python \
+	bench-quick check check-format check-tidy check-layers check-headers fmt clean FORCE
+
+help: ## list the targets
+	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+# --- the environment ------------------------------------------------------------------------------
+
+$(VENV)/.made-$(VERSION):
+	$(call say,making the virtual environment $(VENV))
+	@test -n "$(VERSION)" || { echo "$(PYTHON) does not run: set PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "$(PYTHON) is $(VERSION): Python 3.10 or newer is needed" >&2; exit 1; }
+	@# An environment of another version cannot be upgraded in place.
+	@if ls -d $(VENV)/lib/python* 2>/dev/null | grep -qvE '/python$(VERSION)$$'; then rm -rf $(VENV); fi
+	@$(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install --quiet --disable-pip-version-check uv
+	@touch $@
+
+$(VENV)/.tools-%: requirements/%.txt $(VENV)/.made-$(VERSION)
+	$(call say,installing requirements/$*.txt into $(VENV))
+	@$(UV_INSTALL) -r $<
+	@touch $@
+
+# Changes only when LIBS does, within one environment.
+$(VENV)/.libs-asked: $(VENV)/.made-$(VERSION) FORCE
+	@[ "$$(cat $@ 2>/dev/null)" = "$(strip $(LIBS))" ] || echo "$(strip $(LIBS))" > $@
+
+# Finished only when nothing was skipped, so that a library that could not be had is asked for again.
+$(VENV)/.libs-done: $(VENV)/.libs-asked tools/install_libs.py
+	$(call say,installing into $(VENV): $(LIBS))
+	$(if $(filter torch%,$(LIBS)),@echo "    torch brings about 6 GB with it; with every library $(VENV) takes about 7.5 GB")
+	@$(PY) tools/install_libs.py $(VENV)/libs.txt $(LIBS)
+	@grep -q ' skipped: ' $(VENV)/libs.txt || touch $@
+
+# --- the package ----------------------------------------------------------------------------------
+
+# Not editable: what is tested is what a user gets. Only the build folder is kept between builds.
+# uv would serve its cached wheel unless told to build anew.
+PACKAGE_INSTALL = $(UV_INSTALL) --no-deps --no-build-isolation --reinstall --no-cache
+
+$(VENV)/.package: $(SOURCES) $(VENV)/.tools-build
+	$(call say,building the package and installing it into $(VENV))
+	@$(PACKAGE_INSTALL) -C build-dir=$(BUILD)/wheel -C cmake.define.TENON_WERROR=ON .
+	@touch $@
+
+demo: $(VENV)/.package ## the two-minute tour: builds the package, installs NumPy alone, runs examples/demo.py
+	@$(PY) -c 'import numpy' 2> /dev/null || { echo "==> installing into $(VENV): numpy"; $(UV_INSTALL) numpy; }
+	$(call say,running examples/demo.py)
+	@$(PY) examples/demo.py
+
+# --- tests ----------------------------------------------------------------------------------------
+
+test: ## layers, headers, C++ tests, Python tests, and a summary
+	@$(MAKE) check-layers
+	@$(MAKE) check-headers
+	@$(MAKE) test-cpp
+	@$(MAKE) test-python
+	@$(PY) tools/test_summary.py $(VENV)/libs.txt $(BUILD)/cpp.xml $(BUILD)/python.xml
+
+test-cpp: $(VENV)/.tools-build ## the C++ tests
+	$(call say,building and running the C++ tests)
+	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tests -DCMAKE_BUILD_TYPE=Debug > /dev/null
+	@$(CMAKE) --build $(BUILD)/tests
+	@$(VENV)/bin/ctest --test-dir $(BUILD)/tests --output-on-failure --no-tests=error -j $$(nproc) \
+		--output-junit $(CURDIR)/$(BUILD)/cpp.xml | $(TERSE)
+
+test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)/.package ## the Python tests
+	$(call say,building the native modules of the Python tests)
+	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tests -DCMAKE_BUILD_TYPE=Debug > /dev/null
+	@$(CMAKE) --build $(BUILD)/tests --target tenon_tests_native
+	$(call say,running the Python tests)
+	@PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs --junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
+
+ASAN := $(BUILD)/asan
+ASAN_PATH := $(CURDIR)/$(ASAN)/site:$(CURDIR)/$(ASAN)/tests/tests/native
+STACKS ?= fast
+# GCC's flow warnings see dangling pointers and unset variables in instrumented code that are not there.
+ASAN_FLAGS = $(CMAKE_FLAGS) -B $(ASAN)/tests -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTENON_SANITIZE=ON -DTENON_WERROR=OFF
+
+test-asan: ## all tests under AddressSanitizer and UBSan, leaks included
+	@$(MAKE) test-asan-cpp
+	@$(MAKE) test-asan-python STACKS=fast
+	@# Slow but exact stacks, where a leaked Python object shows who made it: without the large libraries.
+	@$(MAKE) test-asan-python STACKS=exact LIBS=numpy
+
+test-asan-cpp: $(VENV)/.tools-build
+	$(call say,building the C++ tests with the sanitizers and running them)
+	@$(CMAKE) $(ASAN_FLAGS) > /dev/null
+	@$(CMAKE) --build $(ASAN)/tests
+	@ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 \
+		$(VENV)/bin/ctest --test-dir $(ASAN)/tests --output-on-failure --no-tests=error -j $$(nproc) \
+		| $(TERSE)
+
+$(ASAN)/.package: $(SOURCES) $(VENV)/.tools-build
+	$(call say,building the package with the sanitizers)
+	@rm -rf $(ASAN)/site
+	@$(PACKAGE_INSTALL) -C build-dir=$(ASAN)/wheel -C cmake.build-type=RelWithDebInfo \
+		-C install.strip=false -C cmake.define.TENON_SANITIZE=ON --target $(ASAN)/site .
+	@touch $@
+
+test-asan-python: $(ASAN)/.package $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test
+	@$(CMAKE) $(ASAN_FLAGS) > /dev/null
+	@$(CMAKE) --build $(ASAN)/tests --target tenon_tests_native
+	$(call say,running the Python tests under the sanitizers with $(STACKS) stacks: $(LIBS))
+	@grep -q __asan_init $(ASAN)/site/tenon/_core*.so || { echo "_core has no sanitizer in it" >&2; exit 1; }
+	@# --capture=sys: UBSan reports to the standard error stream and aborts, and pytest must not hold that back.
+	@status=0; PYTHONPATH=$(ASAN_PATH) tools/asan/run $(STACKS) $(ASAN)/logs-$(STACKS) \
+		$(PY) -m pytest -rs -p tenon_leak_canary --capture=sys tests/python $(PYTEST_ARGS) || status=$$?; \
+	$(PY) tools/check_leaks.py --ours include --ours python/src --ours tests/python/native \
+		--ours $(ASAN)/site --ours $(ASAN)/tests $(ASAN)/logs-$(STACKS) || exit 1; exit $$status
+
+# --- benchmarks -----------------------------------------------------------------------------------
+
+bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## time one argument against the peers
+	$(call say,building the benchmarks and running bench/quick.py)
+	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/bench -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_BENCH=ON \
+		-DTENON_BUILD_TESTS=OFF -DTENON_BENCH_DIR=$(CURDIR)/$(BUILD)/bench/modules > /dev/null
+	@$(CMAKE) --build $(BUILD)/bench
+	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/quick.py $(BENCH_ARGS)
+
+# --- checks ---------------------------------------------------------------------------------------
+
+check: ## format, clang-tidy, layers, headers
+	@$(MAKE) check-format
+	@$(MAKE) check-layers
+	@$(MAKE) check-headers
+	@$(MAKE) check-tidy
+
+check-format: $(VENV)/.tools-lint ## is every C and C++ file formatted?
+	$(call say,checking the format of $(words $(CXX_FILES)) files)
+	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
+
+check-tidy: $(VENV)/.tools-lint $(VENV)/.tools-build ## clang-tidy over the extension and the tests
+	$(call say,running clang-tidy)
+	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tidy -DCMAKE_BUILD_TYPE=Debug -DTENON_BUILD_PYTHON=ON > /dev/null
+	@files=$$(find python/src tests/cpp tests/python/native -name '*.cpp' 2>/dev/null || true); \
+	test -n "$$files" || { echo "no sources to check" >&2; exit 1; }; \
+	printf '%s\n' $$files | xargs -P $$(nproc) -n 1 $(VENV)/bin/clang-tidy --quiet -p $(BUILD)/tidy \
+		--extra-arg=-Wno-unknown-warning-option
+
+check-layers: $(VENV)/.made-$(VERSION) ## does any #include go up or sideways?
+	$(call say,checking the layers)
+	@$(PY) tools/check_layers
+
+check-headers: $(VENV)/.made-$(VERSION) ## does every header compile alone, with a banner, within 500 lines?
+	$(call say,compiling every header alone)
+	@$(PY) tools/check_headers
+
+fmt: $(VENV)/.tools-lint ## format every C and C++ file
+	$(call say,formatting $(words $(CXX_FILES)) files)
+	@$(VENV)/bin/clang-format -i $(CXX_FILES)
+
+clean: ## remove build/; the virtual environments stay (rm -rf .venv*)
+	$(call say,removing build/)
+	@rm -rf build
+	@rm -f .venv*/.package
+
+FORCE:

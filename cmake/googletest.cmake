@@ -1,0 +1,13 @@
+# cmake/googletest.cmake: GoogleTest from the system (Debian: libgtest-dev), else a pinned download.
+find_package(GTest QUIET)
+if(NOT GTest_FOUND)
+    include(FetchContent)
+    set(INSTALL_GTEST OFF)
+    set(BUILD_GMOCK OFF)
+    FetchContent_Declare(googletest
+        URL https://github.com/google/googletest/releases/download/v1.17.0/googletest-1.17.0.tar.gz
+        URL_HASH SHA256=65fab701d9829d38cb77c14acdc431d2108bfdbf8979e40eb8ae567edf10b27c
+        DOWNLOAD_EXTRACT_TIMESTAMP OFF)
+    message(STATUS "GoogleTest is not installed: downloading 1.17.0")
+    FetchContent_MakeAvailable(googletest)
+endif()

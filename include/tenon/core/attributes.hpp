@@ -1,0 +1,12 @@
+// tenon/core/attributes.hpp: compiler hints that keep the paths everybody takes short.
+#pragma once
+
+#if defined(__GNUC__)
+/// Rarely run: kept out of line, so that what is often run stays small.
+#define TENON_COLD [[gnu::noinline, gnu::cold]]
+/// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
+#define TENON_HOT [[gnu::always_inline]]
+#else
+#define TENON_COLD
+#define TENON_HOT
+#endif

@@ -1,0 +1,152 @@
+// tests/cpp/request_test.cpp: each constraint on an argument refuses what does not meet it, and says which and why.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include <tenon/core/request.hpp>
+
+#include "support.hpp"
+
+namespace {
+
+using namespace tenon_test;
+using tenon::check;
+using tenon::device;
+using tenon::dtype;
+using tenon::errc;
+using tenon::memory_order;
+using tenon::memory_space;
+using tenon::request;
+namespace abi = tenon::abi;
+namespace tc = tenon::abi::type_code;
+namespace dc = tenon::abi::device_code;
+
+float memory[24];
+
+spec matrix() { return {.data = memory, .shape = {2, 3}, .strides = ints{3, 1}}; }
+
+TEST(Request, DefaultTakesAnything) {
+    for (const auto& where : {device{}, device{dc::cuda, 1}, device{dc::metal, 0}}) {
+        spec s = matrix();
+        s.where = where;
+        s.strides = ints{0, 1};
+        s.flags = abi::flag::read_only;
+        EXPECT_TRUE(check(made(s), {}));
+    }
+}
+
+TEST(Request, Writable) {
+    EXPECT_TRUE(check(made(matrix()), {.writable = true}));
+    spec s = matrix();
+    s.flags = abi::flag::read_only;
+    expect_error(check(made(s), {.writable = true}), errc::refused, "flags");
+    EXPECT_TRUE(check(made(s), {.writable = false}));
+    s.flags = abi::flag::is_copied;
+    EXPECT_TRUE(check(made(s), {.writable = true}));
+}
+
+TEST(Request, WritableElementsMustNotShareMemory) {
+    spec s = matrix();
+    for (const ints& shared : {ints{0, 1}, ints{1, 1}, ints{3, 0}}) {
+        s.strides = shared;
+        expect_error(check(made(s), {.writable = true}), errc::refused, "strides");
+        EXPECT_TRUE(check(made(s), {.writable = false}));
+    }
+    s.shape = {3, 0};  // no elements, none shared
+    s.strides = ints{0, 1};
+    EXPECT_TRUE(check(made(s), {.writable = true}));
+    s.shape = {1, 3};
+    EXPECT_TRUE(check(made(s), {.writable = true}));
+}
+
+TEST(Request, ElementType) {
+    const auto t = made(matrix());
+    EXPECT_TRUE(check(t, {.type = tenon::dtype_of<float>}));
+    auto why = check(t, {.type = tenon::dtype_of<std::int32_t>});
+    expect_error(why, errc::refused, "dtype");
+    EXPECT_EQ(why.error().got, tc::float_);
+    EXPECT_EQ(why.error().wanted, tc::int_);
+    why = check(t, {.type = tenon::dtype_of<double>});
+    expect_error(why, errc::refused, "dtype");
+    EXPECT_EQ(why.error().got, 32);
+    EXPECT_EQ(why.error().wanted, 64);
+    why = check(t, {.type = dtype{tc::float_, 32, 4}});
+    expect_error(why, errc::refused, "dtype");
+    EXPECT_EQ(why.error().got, 1);
+    EXPECT_EQ(why.error().wanted, 4);
+}
+
+TEST(Request, Rank) {
+    const auto t = made(matrix());
+    EXPECT_TRUE(check(t, {.rank = 2}));
+    EXPECT_TRUE(check(t, {.rank = -1}));
+    for (const std::int32_t rank : {0, 1, 3}) {
+        const auto why = check(t, {.rank = rank});
+        expect_error(why, errc::refused, "ndim");
+        EXPECT_EQ(why.error().got, 2);
+        EXPECT_EQ(why.error().wanted, rank);
+    }
+    EXPECT_TRUE(check(made({.data = memory}), {.rank = 0}));
+}
+
+TEST(Request, Device) {
+    spec s = matrix();
+    s.where = {dc::cuda, 1};
+    const auto t = made(s);
+    EXPECT_TRUE(check(t, {.device = device{dc::cuda, 1}}));
+    auto why = check(t, {.device = device{dc::cuda, 0}});
+    expect_error(why, errc::refused, "device");
+    EXPECT_EQ(why.error().got, 1);
+    EXPECT_EQ(why.error().wanted, 0);
+    why = check(t, {.device = device{}});
+    expect_error(why, errc::refused, "device");
+    EXPECT_EQ(why.error().got, dc::cuda);
+    EXPECT_EQ(why.error().wanted, dc::cpu);
+}
+
+TEST(Request, MemorySpace) {
+    for (const auto& e : tenon::detail::device_table) {
+        spec s = matrix();
+        s.where = {e.type, 0};
+        const auto t = made(s);
+        EXPECT_TRUE(check(t, {.space = memory_space::any}));
+        EXPECT_EQ(check(t, {.space = memory_space::host}).has_value(), t.device().is_host_accessible()) << e.name;
+        EXPECT_NE(check(t, {.space = memory_space::accelerator}).has_value(), t.device().is_host_accessible()) << e.name;
+    }
+    spec s = matrix();
+    expect_error(check(made(s), {.space = memory_space::accelerator}), errc::refused, "device");
+    s.where = {dc::cuda, 0};
+    expect_error(check(made(s), {.space = memory_space::host}), errc::refused, "device");
+}
+
+TEST(Request, Order) {
+    const auto order = [](const ints& strides, memory_order o) {
+        spec s = matrix();
+        s.strides = strides;
+        return check(made(s), {.order = o});
+    };
+    EXPECT_TRUE(order({3, 1}, memory_order::c));
+    expect_error(order({3, 1}, memory_order::f), errc::refused, "strides");
+    EXPECT_TRUE(order({1, 2}, memory_order::f));
+    expect_error(order({1, 2}, memory_order::c), errc::refused, "strides");
+    expect_error(order({6, 2}, memory_order::c), errc::refused, "strides");
+    expect_error(order({6, 2}, memory_order::f), errc::refused, "strides");
+    EXPECT_TRUE(order({6, 2}, memory_order::any));
+}
+
+TEST(Request, RefusalsTellTheUserWhatToDo) {
+    spec s = matrix();
+    s.flags = abi::flag::read_only;
+    s.strides = ints{6, 2};
+    s.where = {dc::cuda, 0};
+    const auto t = made(s);
+    for (const request& r : {request{.writable = true}, request{.order = memory_order::c},
+                             request{.order = memory_order::f}, request{.space = memory_space::host}}) {
+        const auto why = check(t, r);
+        ASSERT_FALSE(why);
+        EXPECT_NE(why.error().advice, nullptr) << why.error();
+    }
+}
+
+}  // namespace

@@ -1,0 +1,101 @@
+# tests/python/fakes_ctypes.py: DLPack structs and capsules built with ctypes alone, as a producer without a compiler would.
+from __future__ import annotations
+
+import ctypes
+
+
+class Device(ctypes.Structure):
+    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
+
+
+class DataType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Legacy(ctypes.Structure):
+    _fields_ = [("dl_tensor", Tensor), ("manager_ctx", ctypes.c_void_p), ("deleter", Deleter)]
+
+
+class Version(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)]
+
+
+class Versioned(ctypes.Structure):
+    _fields_ = [
+        ("version", Version),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", Deleter),
+        ("flags", ctypes.c_uint64),
+        ("dl_tensor", Tensor),
+    ]
+
+
+assert (ctypes.sizeof(Tensor), ctypes.sizeof(Legacy), ctypes.sizeof(Versioned)) == (48, 64, 80)
+
+Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, Destructor]
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
+
+
+class CtypesProducer:
+    """A producer of int32 values that counts its exports and releases; `versioned` says which struct it hands out."""
+
+    has_deleter = True
+    had_error = False
+
+    def __init__(self, values=(1, 2, 3, 4, 5, 6), shape=(2, 3), strides=None, versioned=True, flags=0, minor=3):
+        self.memory = (ctypes.c_int32 * len(values))(*values)
+        self.shape = (ctypes.c_int64 * len(shape))(*shape)
+        self.strides = strides and (ctypes.c_int64 * len(strides))(*strides)
+        self.exports = self.releases = 0
+        self.structs = []  # alive as long as the producer: a second release must find them
+        self.versioned = versioned
+        self.name = b"dltensor_versioned" if versioned else b"dltensor"
+        self.deleter = Deleter(self._release)
+        self.destructor = Destructor(self._destroy)
+        self.flags, self.minor = flags, minor
+
+    def _release(self, _):
+        self.releases += 1
+
+    def _destroy(self, capsule):
+        if _is_valid(capsule, self.name):
+            self._release(None)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        managed = (Versioned if self.versioned else Legacy)()
+        if self.versioned:
+            managed.version = Version(1, self.minor)
+            managed.flags = self.flags
+        managed.deleter = self.deleter
+        managed.dl_tensor = Tensor(
+            data=ctypes.addressof(self.memory),
+            device=Device(1, 0),
+            ndim=len(self.shape),
+            dtype=DataType(0, 32, 1),
+            shape=ctypes.cast(self.shape, ctypes.POINTER(ctypes.c_int64)),
+            strides=ctypes.cast(self.strides, ctypes.POINTER(ctypes.c_int64)) if self.strides else None,
+        )
+        self.exports += 1
+        self.structs.append(managed)
+        return _new(ctypes.addressof(managed), self.name, self.destructor)

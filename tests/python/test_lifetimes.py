@@ -1,0 +1,409 @@
+# tests/python/test_lifetimes.py: when and where a producer is released: cycles, threads, pending exceptions, exit, fork, subinterpreters.
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import weakref
+
+import fakes
+import pytest
+import tenon
+import tenon_probe
+from fake_buffer import Buffer
+from isolation import isolated, run_isolated
+from producers import Producer, exactly_once, exchange_class, take
+
+EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "36"))
+SUBINTERPRETER_CYCLES = int(os.environ.get("TENON_SUBINTERPRETER_CYCLES", "50"))
+
+
+def every_producer():
+    """One fresh producer per rung that counts its releases: (object to import, who counts)."""
+    struct = fakes.Struct(shape=(2, 3))
+    legacy = fakes.Struct(shape=(2, 3), versioned=False)
+    producer, exchanged, buffer = Producer(), exchange_class()(), Buffer(shape=(4,))
+    return [(struct.capsule(), struct), (legacy.capsule(), legacy), (producer, producer.struct),
+            (exchanged, exchanged.struct), (buffer, buffer)]
+
+
+# --- who holds whom -------------------------------------------------------------------------------
+
+
+@isolated
+def test_F62_producer_may_die_before_its_tensor():
+    producer = Producer()
+    struct, seen = producer.struct, weakref.ref(producer)
+    with exactly_once(struct):
+        tensor = tenon.asdlpack(producer)
+        del producer
+        gc.collect()
+        assert seen() is None and struct.releases == 0, "the struct is what keeps the memory, not the object"
+        assert tenon_probe.borrow(tensor)["sum"] == 15
+        del tensor
+
+
+@isolated
+def test_F59_object_that_holds_its_own_tensor_through_a_struct():
+    """The tensor owns the struct, the struct its memory: no cycle, though the producer holds the tensor."""
+    producer = Producer()
+    struct, seen = producer.struct, weakref.ref(producer)
+    with exactly_once(struct):
+        producer.tensor = tenon.asdlpack(producer)
+        del producer
+        gc.collect()
+        assert seen() is None
+
+
+@isolated
+def test_F59_tensor_is_weakly_referencable_and_known_to_the_collector():
+    tensor = tenon.asdlpack(bytearray(8))
+    seen = weakref.ref(tensor)
+    assert gc.is_tracked(tensor)
+    assert any(isinstance(owner, bytearray) for owner in gc.get_referents(tensor))
+    del tensor
+    assert seen() is None
+
+
+@isolated
+def test_F60_deep_chain_of_re_exports():
+    tensor = tenon.asdlpack(bytearray(8))
+    for _ in range(300_000):
+        tensor = tenon.asdlpack(tensor)
+    del tensor
+
+
+@isolated
+def test_F60_deep_chain_dropped_by_cpp():
+    tensor = tenon.asdlpack(bytearray(8))
+    for _ in range(300_000):
+        tensor = tenon.asdlpack(tensor)
+    held = tenon_probe.hold(tensor)
+    del tensor
+    held.drop_on_thread()
+
+
+@isolated
+def test_F57_memory_is_the_producers_own():
+    """What the producer writes is seen at once: nothing was copied."""
+    memory = bytearray(4)
+    tensor = tenon.asdlpack(memory)
+    memory[:] = b"\x01\x02\x03\x04"
+    assert tenon_probe.borrow(tensor)["sum"] == 10
+
+
+# --- releases -------------------------------------------------------------------------------------
+
+
+@isolated
+def test_F15_F16_release_on_a_native_thread_without_a_thread_state():
+    for obj, counter in every_producer():
+        with exactly_once(counter):
+            held = tenon_probe.hold(obj)
+            del obj
+            held.drop_on_thread()
+
+
+@isolated
+def test_F08_release_with_an_exception_pending():
+    for obj, counter in every_producer():
+        with exactly_once(counter):  # asserts that the deleter saw none
+            held = tenon_probe.hold(obj)
+            del obj
+            mine = ValueError("mine")
+            assert held.drop_with_error(mine) is mine
+
+
+@isolated
+def test_F08_release_while_an_exception_travels():
+    struct = fakes.Struct(shape=(2, 3))
+
+    def fail():
+        tensor = tenon.asdlpack(struct.capsule())
+        raise KeyError(tensor.shape)
+
+    with exactly_once(struct):
+        try:
+            fail()
+        except KeyError as error:
+            error.__traceback__ = None
+
+
+@isolated
+def test_F08_deleter_that_raises_does_not_replace_the_pending_exception():
+    def fail():
+        raise RuntimeError("in the deleter")
+
+    reported = []
+    previous, sys.unraisablehook = sys.unraisablehook, lambda report: reported.append(report.exc_type)
+    try:
+        struct = fakes.Struct(shape=(2, 3), on_release=fail)
+        with exactly_once(struct):
+            mine = ValueError("mine")
+            assert tenon_probe.hold(struct.capsule()).drop_with_error(mine) is mine
+    finally:
+        sys.unraisablehook = previous
+
+
+@isolated
+def test_F22_deleter_that_imports_again():
+    depth = 0
+
+    def again():
+        nonlocal depth
+        depth += 1
+        if depth < 50:
+            inner = fakes.Struct(shape=(2,), on_release=again)
+            structs.append(inner)
+            take(inner.capsule())
+            tenon_probe.borrow(inner.capsule())
+
+    structs = [fakes.Struct(shape=(2, 3), on_release=again)]
+    take(structs[0].capsule())
+    assert depth >= 50
+    gc.collect()
+    assert all(struct.exports == struct.releases for struct in structs)
+
+
+@isolated
+def test_F22_deleter_that_imports_again_on_a_native_thread():
+    struct = fakes.Struct(shape=(2, 3), on_release=lambda: take(Producer()))
+    with exactly_once(struct):
+        tenon_probe.hold(struct.capsule()).drop_on_thread()
+
+
+@isolated
+def test_F22_finalizer_of_the_owner_imports_again():
+    done = []
+
+    class Owner(bytearray):
+        def __del__(self):
+            done.append(take(bytearray(8)).size)
+
+    owner = Owner(8)
+    tensor = tenon.asdlpack(owner)
+    del owner
+    del tensor
+    gc.collect()
+    assert done == [8]
+
+
+@isolated
+def test_F22_finalizer_sees_a_cleared_tensor():
+    """In a cycle the collector empties the tensor before the owner's finalizer can look at it again."""
+    seen = []
+
+    class Owner(bytearray):
+        def __del__(self):
+            try:
+                seen.append(self.tensor.shape)
+            except ValueError as error:
+                seen.append(str(error))
+
+    owner = Owner(8)
+    owner.tensor = tenon.asdlpack(owner)
+    del owner
+    gc.collect()
+    assert len(seen) == 1
+
+
+@isolated
+def test_F05_exception_between_import_and_use_of_a_borrow():
+    for obj, counter in every_producer():
+        def fail():
+            raise ZeroDivisionError
+
+        with exactly_once(counter, exports=None):
+            with pytest.raises(ZeroDivisionError) as caught:
+                tenon_probe.borrow(obj, during=fail, read=False)
+            caught.value.__traceback__ = None
+            del obj, caught
+
+
+@isolated
+def test_F05_request_that_is_not_met_releases_what_was_taken():
+    for obj, counter in every_producer():
+        with exactly_once(counter, exports=None):
+            with pytest.raises(BufferError, match="axes") as caught:
+                tenon_probe.borrow(obj, rank=7)
+            caught.value.__traceback__ = None
+            del obj, caught
+
+
+# --- the end of the interpreter -------------------------------------------------------------------
+
+RELEASE_AT_EXIT = """
+import sys, threading
+import fakes, tenon, tenon_probe
+from fake_buffer import Buffer
+from producers import Producer, exchange_class
+
+delay, kind = int(sys.argv[1]), sys.argv[2]
+def count():
+    [i * i for i in range(2000)]  # Python code in the deleter: it needs the interpreter
+for n in range(8):
+    made = {
+        "struct": lambda: fakes.Struct(shape=(2, 3), on_release=count).capsule(),
+        "buffer": lambda: Buffer(shape=(4,), on_release=count),
+        "object": lambda: bytearray(100),
+        "exchange": lambda: exchange_class()(on_release=count),
+    }[kind]()
+    tenon_probe.hold(made).drop_later(delay + 150 * n)
+    made = None
+kept = tenon.asdlpack(bytearray(8))            # alive until the very end
+kept_too = tenon_probe.hold(Producer())
+threading.Thread(target=lambda: sum(range(10**5)), daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("kind", ["struct", "buffer", "object", "exchange"])
+def test_F18_F19_release_from_a_native_thread_while_the_main_thread_exits(kind):
+    for run in range(max(1, EXIT_RUNS // 4)):
+        run_isolated(RELEASE_AT_EXIT, timeout=5, args=(run * 900, kind))
+
+
+def test_F18_release_after_the_interpreter_is_gone():
+    """Native threads that outlive the interpreter: what they release leaks, and nothing happens."""
+    run_isolated("""
+import ctypes
+import fakes, tenon_probe
+from fake_buffer import Buffer
+libc = ctypes.CDLL(None)
+# The C runtime calls usleep(500000) after Py_Finalize; the threads wake up meanwhile.
+libc.__cxa_atexit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+assert libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), 500_000, None) == 0
+for n in range(4):
+    tenon_probe.hold(fakes.Struct(shape=(2,)).capsule()).drop_later(300_000 + n)
+    tenon_probe.hold(Buffer(shape=(4,))).drop_later(300_000 + n)
+""", timeout=10)
+
+
+def test_F19_slow_deleter_does_not_hang_or_crash_the_exit():
+    """A deleter that sleeps for longer than anybody waits."""
+    run_isolated("""
+import time
+import fakes, tenon_probe
+tenon_probe.hold(fakes.Struct(shape=(2,), on_release=lambda: time.sleep(4)).capsule()).drop_later(0)
+time.sleep(0.05)
+""", timeout=10)
+
+
+def test_F19_exit_with_tensors_alive_everywhere():
+    run_isolated("""
+import builtins, sys, threading
+import fakes, tenon, tenon_probe
+from producers import Producer
+builtins.kept = [tenon.asdlpack(Producer()) for _ in range(10)]
+sys.kept = tenon_probe.hold(Producer())
+threading.main_thread().kept = tenon.asdlpack(bytearray(8))
+class AtTheEnd:
+    def __del__(self):
+        try:
+            tenon.asdlpack(bytearray(8))
+        except BaseException:
+            pass
+sys.at_the_end = AtTheEnd()
+""", timeout=20)
+
+
+def test_F23_fork_then_release_in_the_child():
+    run_isolated("""
+import os, sys, threading
+import fakes, tenon, tenon_probe
+from fake_buffer import Buffer
+from producers import exactly_once, take
+struct, buffer = fakes.Struct(shape=(2, 3)), Buffer(shape=(4,))
+with exactly_once(struct, buffer):
+    held = [tenon.asdlpack(struct.capsule()), tenon_probe.hold(buffer)]
+    child = os.fork()
+    if child == 0:
+        try:
+            held[1].drop_on_thread()
+            held.clear()
+            assert struct.releases == 1 and buffer.releases == 1
+            take(bytearray(8))
+        except BaseException:
+            import traceback
+            traceback.print_exc()
+            os._exit(1)
+        sys.exit(0)  # through the whole of finalization
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, status
+    assert struct.releases == 0, "the child's release is the child's"
+    held.clear()
+""")
+
+
+def test_F23_fork_while_other_threads_import():
+    run_isolated("""
+import os, sys, threading
+import tenon, tenon_probe
+from producers import Producer, take
+stop = threading.Event()
+def work():
+    while not stop.is_set():
+        take(Producer())
+        tenon_probe.hold(Producer()).drop_on_thread()
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        take(Producer())
+        tenon_probe.hold(Producer()).drop_on_thread()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, status
+stop.set()
+[t.join() for t in threads]
+""")
+
+
+# --- subinterpreters ------------------------------------------------------------------------------
+
+INTERPRETERS = {(3, 10): "_xxsubinterpreters", (3, 11): "_xxsubinterpreters", (3, 12): "_xxsubinterpreters"}.get(
+    sys.version_info[:2], "_interpreters")
+
+
+def test_F24_X15_subinterpreters():
+    pytest.importorskip(INTERPRETERS)
+    run_isolated(f"""
+import sys
+import {INTERPRETERS} as interpreters
+import tenon
+code = '''
+import sys
+sys.path[:] = {sys.path!r}
+import tenon._core
+class Producer:
+    def __init__(self, inner): self.inner = inner
+    def __dlpack__(self, **keywords): return self.inner.__dlpack__(**keywords)
+    def __dlpack_device__(self): return (1, 0)
+memory = bytearray(64)
+tensor = tenon._core.asdlpack(memory)
+again = tenon._core.asdlpack(Producer(tensor))
+assert again.data_ptr == tensor.data_ptr
+try:
+    tenon._core.asdlpack(7)
+except TypeError:
+    pass
+else:
+    raise AssertionError
+class Bad:
+    __array_interface__ = dict(version=3, shape=(-1,), typestr="|u1", data=(4096, False))
+try:
+    tenon._core.asdlpack(Bad())
+except ValueError as error:
+    assert type(error) is tenon._core.MalformedError
+else:
+    raise AssertionError
+kept = [tensor, again]       # alive when the interpreter ends
+'''
+for cycle in range({SUBINTERPRETER_CYCLES}):
+    interpreter = interpreters.create()
+    failure = interpreters.run_string(interpreter, code)
+    assert failure is None, failure
+    tenon.asdlpack(bytearray(8))
+    interpreters.destroy(interpreter)
+    tenon.asdlpack(bytearray(8))
+""", timeout=120)
