@@ -21,7 +21,7 @@ def test_C01_versioned_and_legacy_capsules_are_told_apart_by_name():
 
 
 @isolated
-def test_C02_other_major_version_is_refused_and_released_once():
+def test_C02_F29_other_major_version_is_refused_and_released_once():
     for major in (0, 2, 99, 2**32 - 1):
         # The rest of the struct belongs to a layout nobody knows: shape is a pointer that must not be followed.
         struct = fakes.Struct(version=(major, 0), shape=0x10, ndim=3)

@@ -96,7 +96,7 @@ def test_F57_memory_is_the_producers_own():
 
 
 @isolated
-def test_F15_F16_release_on_a_native_thread_without_a_thread_state():
+def test_F15_F16_F17_release_on_a_native_thread_without_a_thread_state():
     for obj, counter in every_producer():
         with exactly_once(counter):
             held = tenon_probe.hold(obj)

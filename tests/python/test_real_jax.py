@@ -176,6 +176,7 @@ def test_deleted_array_is_an_exception(name):
 
 def test_deleted_array_is_named_as_such():
     x = array(numbers("float32"))
+    tenon.asdlpack(array(numbers("float32")))  # float32 goes by the buffer protocol, whatever came before
     x.delete()
     with pytest.raises(Exception, match=r"deleted|null"):
         tenon.asdlpack(x)

@@ -106,6 +106,7 @@ def test_writes_are_seen_both_ways(dtype):
     assert a.tolist() == [1, 1, 1]
 
 
+@pytest.mark.filterwarnings("ignore:The chararray class is deprecated")
 @pytest.mark.parametrize(
     ("make", "kind"),
     [

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 from real_support import COPIED, READ_ONLY, elsewhere, expect, need, nothing_kept, poke, raw
@@ -67,6 +68,7 @@ def test_result_of_a_computation():
     np.testing.assert_array_equal(np.from_dlpack(tenon.asdlpack(x)), x.numpy())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the ast module, in TensorFlow's tracer
 def test_result_of_a_function():
     x = tf.function(lambda a: a + 1)(tf.constant([1.0, 2.0]))
     np.testing.assert_array_equal(np.from_dlpack(tenon.asdlpack(x)), [2, 3])
@@ -109,6 +111,26 @@ def test_no_reference_is_lost_over_many_imports(name):
     with nothing_kept(x):
         for _ in range(200):
             tenon.asdlpack(x)
+
+
+def resident():
+    """Megabytes of this process that are in memory."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc to read the memory in use from")
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+@pytest.mark.parametrize("keywords", [{}, {"copy": True}], ids=repr)
+def test_memory_is_given_back(name, keywords):
+    """TensorFlow's tensors have no weak reference to their memory: twenty of 32 MB must not stay."""
+    before = resident()
+    for i in range(20):
+        x = tf.fill((2**25 // tf.as_dtype(name).size,), tf.cast(i, name))
+        t = tenon.asdlpack(x, **keywords)
+        assert t.nbytes == 2**25
+        del x, t
+    assert resident() - before < 10 * 32
 
 
 def test_read_through_torch():

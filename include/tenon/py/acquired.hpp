@@ -28,7 +28,7 @@ struct import_options {
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the CPU's.
     [[nodiscard]] bool is_met_by(device where) const noexcept {
-        return !to || *to == where || (to->is_cpu() && where.is_host_accessible());
+        return !to || *to == where || (*to == device{} && where.is_host_accessible());
     }
 };
 

@@ -143,10 +143,11 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 /// Asks a type that has something better for a buffer all the same, because it is quicker. What the buffer
 /// protocol cannot say (an accelerator, bfloat16) `__dlpack__` may, so an ordinary exception only means "no".
 [[nodiscard]] inline rung_result speculate_on_buffer(PyObject* obj, bool immutable, import_policy policy,
-                                                     interpreter& here, acquired& out, error& why) noexcept {
+                                                     interpreter& here, acquired& out, error& why,
+                                                     ref& swallowed) noexcept {
     const rung_result got = buffer::take(obj, immutable, policy, here, out, why);
     if (got != rung_result::raised || PyErr_ExceptionMatches(PyExc_Exception) == 0) return got;
-    PyErr_Clear();
+    swallowed = pending_exception();
     prefer_buffer(Py_TYPE(obj), false);
     why = refused("buffer", "the object refused to give one");
     return rung_result::refused;
@@ -176,6 +177,7 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 struct tried_already {
     rung which;
     error why;
+    ref swallowed;  ///< the exception of a speculative try, for when nothing better comes
 };
 
 TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
@@ -199,7 +201,7 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 
 /// The ladder. Leaves the tensor in `out`, or an exception set.
 TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable, acquired& out,
-                                           const tried_already* tried = nullptr) noexcept {
+                                           tried_already* tried = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
     if (PyType_Check(obj) != 0) {
@@ -215,6 +217,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
 
     refusals told;
     error why;
+    ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
     rung_result answer = rung_result::absent;
     // Runs one rung and says whether the climb ends there.
     const auto ends_at = [&](rung r, bool applies, auto&& take) {
@@ -231,8 +234,11 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         if (answer == rung_result::refused) told.note(r, why);
         return answer == rung_result::taken || answer == rung_result::raised;
     };
+    // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the same
+    // library would only say it again, or trip over it.
+    const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
     const import_policy policy = options.policy();
-    const bool host_will_do = !options.to || options.to->is_cpu();  // for rungs that know no other place
+    const bool host_will_do = !options.to || *options.to == device{};  // for rungs that know no other place
     if (plan.masked) {
         answer = numpy::check_mask(obj, why);
         if (answer != rung_result::taken) {
@@ -253,10 +259,12 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                           return out.owning ? exchange::own(obj, plan, writable, policy, *here, out, why)
                                             : exchange::borrow(obj, plan, writable, policy, out, why);
                       }) ||
+                  is_settled() ||
                   ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
                           [&] { return numpy::take(obj, policy, here, out, why); }) ||
+                  is_settled() ||
                   (plan.prefer_buffer && host_will_do && ends_at(rung::buffer_protocol, true, [&] {
-                       return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why);
+                       return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why, swallowed);
                    })) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
                           [&] { return take_dlpack(obj, plan, options, writable, *here, out, why); }) ||
@@ -267,7 +275,13 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                    })) ||
                   ends_at(rung::array_interface, host_will_do,
                           [&] { return array_interface::take(obj, plan, policy, *here, out, why); });
-    if (ended) return answer == rung_result::taken;
+    if (answer == rung_result::raised && swallowed) {
+        // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
+        ref later = pending_exception();
+        restore_exception(std::move(swallowed));
+        chain_behind(std::move(later));
+    }
+    if (ended && answer != rung_result::refused) return answer == rung_result::taken;
     told.raise_for(obj);
     return false;
 }
@@ -303,7 +317,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             interpreter* const home = interpreter::current();
             if (home == nullptr) return false;
             tried.which = rung::buffer_protocol;
-            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out, tried.why)
+            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out, tried.why, tried.swallowed)
                                          : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
             break;
         }
@@ -331,7 +345,7 @@ TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) n
     const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.allow_unknown;
     if (plain ? !detail::acquire(obj, options.writable, got) : !detail::climb(obj, options, options.writable, got))
         return std::nullopt;
-    if (options.copy == true && !got.is_copied()) {
+    if (options.copy == true && (!got.is_copied() || got.is_read_only())) {
         auto copied = copy_to_host(got);
         if (copied) return std::move(*copied);
         detail::raise_unmet(copied.error(), obj);

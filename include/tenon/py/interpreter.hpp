@@ -46,6 +46,7 @@ public:
     PyObject* is_conj = nullptr;
     PyObject* is_neg = nullptr;
     PyObject* requires_grad = nullptr;
+    PyObject* untyped_storage = nullptr;
     // Keywords of __dlpack__.
     PyObject* max_version = nullptr;
     PyObject* stream = nullptr;
@@ -61,7 +62,7 @@ public:
     /// made or the interpreter is beyond use.
     [[nodiscard]] static interpreter* current() noexcept {
         interpreter*& seen = last_seen();
-        if (seen != nullptr && seen->state_ == attached_thread_state()->interp && !seen->is_dead()) [[likely]]
+        if (seen != nullptr && seen->state_ == current_thread_state()->interp && !seen->is_dead()) [[likely]]
             return seen;
         return look_up(seen);
     }
@@ -177,6 +178,7 @@ private:
                      {&is_conj, "is_conj"},
                      {&is_neg, "is_neg"},
                      {&requires_grad, "requires_grad"},
+                     {&untyped_storage, "untyped_storage"},
                      {&max_version, "max_version"},
                      {&stream, "stream"},
                      {&dl_device, "dl_device"},
@@ -191,7 +193,7 @@ private:
     void clear() noexcept {
         PyObject** const slots[] = {&dlpack,        &dlpack_device,   &exchange_api,    &exchange_api_1_2,
                                     &cuda_array_interface, &array_interface, &array_typestr,   &is_conj,
-                                    &is_neg,        &requires_grad,   &max_version,     &stream,
+                                    &is_neg,        &requires_grad,   &untyped_storage, &max_version,     &stream,
                                     &dl_device,     &copy,            &our_version,     &only_max_version,
                                     &malformed_error};
         for (PyObject** slot : slots) Py_CLEAR(*slot);
@@ -226,11 +228,11 @@ private:
         auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(self, capsule_name));
         if (i == nullptr) return nullptr;
         i->closing_.store(true);
-        // A forked child inherits the count of threads it does not have. Two seconds are plenty for a release;
+        // A forked child inherits the count of threads it does not have. Ten seconds are plenty for a release;
         // one that takes longer must not hang the exit.
         if (i->process_ == detail::process_id()) {
             Py_BEGIN_ALLOW_THREADS;
-            for (int n = 0; n < 2000 && i->entering_.load() != 0; ++n)
+            for (int n = 0; n < 10000 && i->entering_.load() != 0; ++n)
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             Py_END_ALLOW_THREADS;
         }

@@ -20,12 +20,27 @@
 
 namespace tenon::py {
 
-/// The thread state attached to this thread, or null: callable from any thread at any time.
-inline PyThreadState* attached_thread_state() noexcept {
+/// The thread state of a thread that is known to be attached.
+inline PyThreadState* current_thread_state() noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return PyThreadState_GetUnchecked();
 #else
     return _PyThreadState_UncheckedGet();
+#endif
+}
+
+/// The thread state attached to this thread, or null: callable from any thread at any time.
+inline PyThreadState* attached_thread_state() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    return current_thread_state();
+#else
+    // Before 3.12 "current" means whoever holds the GIL, this thread or another.
+    PyThreadState* const holder = _PyThreadState_UncheckedGet();
+    if (holder == PyGILState_GetThisThreadState()) return holder;
+    // That knows threads of the main interpreter only. Another one's are told by their owner, at the price of a
+    // look into a struct that may be another thread's: only where there are other interpreters at all.
+    if (holder == nullptr || PyInterpreterState_Head() == PyInterpreterState_Main()) return nullptr;
+    return holder->thread_id == PyThread_get_thread_ident() ? holder : nullptr;
 #endif
 }
 

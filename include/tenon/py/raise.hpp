@@ -81,6 +81,17 @@ inline void chain_behind(ref first) noexcept {
 #endif
 }
 
+/// Makes an exception taken off before the pending one again.
+inline void restore_exception(ref exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(exception.release());
+#else
+    PyObject* const value = exception.release();
+    PyErr_Restore(ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value))).release(), value,
+                  PyException_GetTraceback(value));
+#endif
+}
+
 /// Takes the pending exception off as an object.
 [[nodiscard]] inline ref pending_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000

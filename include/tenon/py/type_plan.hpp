@@ -18,51 +18,56 @@
 
 namespace tenon::py {
 
-/// A yes/no question to an object: a C function found behind the type's attribute where there is one, so that
-/// asking costs no attribute lookup.
-class object_flag {
+/// A question to an object, by a method without arguments or an attribute: the C function behind it is found once,
+/// where there is one, so that asking costs no attribute lookup.
+class object_query {
 public:
-    constexpr object_flag() noexcept = default;
+    constexpr object_query() noexcept = default;
 
-    [[nodiscard]] static object_flag find(PyTypeObject* type, PyObject* name) noexcept {
-        object_flag flag;
+    [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
+        object_query query;
         const ref found = ref::take(lookup_on_type(type, name));
-        if (!found) return flag;
-        flag.kind_ = kind::python;
+        if (!found) return query;
+        query.kind_ = kind::python;
         // A descriptor borrowed from an unrelated class must do its own type check, and raise.
         const bool fits = (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
                           PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
         if (fits && Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
             const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
-            flag.is_method_ = true;
+            query.is_method_ = true;
             if (def->ml_flags == METH_NOARGS) {
-                flag.kind_ = kind::c_method;
-                flag.method_ = def->ml_meth;
+                query.kind_ = kind::c_method;
+                query.method_ = def->ml_meth;
             }
         } else if (fits && reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset->get != nullptr) {
             const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
-            flag.kind_ = kind::c_getter;
-            flag.getter_ = def->get;
-            flag.closure_ = def->closure;
+            query.kind_ = kind::c_getter;
+            query.getter_ = def->get;
+            query.closure_ = def->closure;
         } else {
-            flag.is_method_ = Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
+            query.is_method_ = Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
         }
-        return flag;
+        return query;
     }
 
     [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
 
+    /// The answer, or nothing with an exception set. The attribute must exist.
+    [[nodiscard]] ref fetch(PyObject* self, PyObject* name) const noexcept {
+        switch (kind_) {
+            case kind::none: break;
+            case kind::c_method: return ref::take(method_(self, nullptr));
+            case kind::c_getter: return ref::take(getter_(self, closure_));
+            case kind::python:
+                return ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name) : PyObject_GetAttr(self, name));
+        }
+        return {};
+    }
+
     /// 1 yes, 0 no, -1 an exception is set. A type without the attribute answers no.
     [[nodiscard]] int ask(PyObject* self, PyObject* name) const noexcept {
-        ref answer;
-        switch (kind_) {
-            case kind::none: return 0;
-            case kind::c_method: answer = ref::take(method_(self, nullptr)); break;
-            case kind::c_getter: answer = ref::take(getter_(self, closure_)); break;
-            case kind::python:
-                answer = ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name) : PyObject_GetAttr(self, name));
-                break;
-        }
+        if (!exists()) return 0;
+        const ref answer = fetch(self, name);
         return answer ? PyObject_IsTrue(answer.get()) : -1;
     }
 
@@ -78,13 +83,14 @@ private:
 /// What PyTorch's exchange table does not tell: conjugate and negative views show other numbers than their
 /// memory holds, and what requires grad must not be written to from outside.
 struct tensor_guards {
-    object_flag conjugate;
-    object_flag negative;
-    object_flag requires_grad;
+    object_query conjugate;
+    object_query negative;
+    object_query requires_grad;
+    object_query storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
 
     [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
-        return {object_flag::find(type, names.is_conj), object_flag::find(type, names.is_neg),
-                object_flag::find(type, names.requires_grad)};
+        return {object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
+                object_query::find(type, names.requires_grad), object_query::find(type, names.untyped_storage)};
     }
     [[nodiscard]] bool exist() const noexcept {
         return conjugate.exists() || negative.exists() || requires_grad.exists();
@@ -170,7 +176,7 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
 #endif
     if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
     if (!plan->any_interpreter &&
-        (plan->interpreter != attached_thread_state()->interp || plan->departures != interpreter::departures()))
+        (plan->interpreter != current_thread_state()->interp || plan->departures != interpreter::departures()))
         return nullptr;
     return plan;
 }

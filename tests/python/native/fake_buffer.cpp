@@ -3,6 +3,7 @@
 //   Buffer(data=, len=, itemsize=, format=, ndim=, shape=, strides=, suboffsets=, readonly=, on_release=callable,
 //          answer="ok" | "raise" | "silent" | "ok_raised" | "no_owner")
 //       .exports .releases .had_error .address
+#include <atomic>
 #include <string>
 
 #include "fake_fields.hpp"
@@ -21,8 +22,8 @@ struct description {
     Py_ssize_t itemsize = 4;
     int ndim = 1;
     int readonly = 0;
-    bool had_error = false;
-    long exports = 0, releases = 0;
+    std::atomic<bool> had_error = false;
+    std::atomic<long> exports = 0, releases = 0;
 };
 
 struct buffer_object {
@@ -60,7 +61,7 @@ int get_buffer(PyObject* self, Py_buffer* out, int) {
 
 void release_buffer(PyObject* self, Py_buffer*) {
     description& said = *as_buffer(self)->said;
-    said.had_error = enter_release() || said.had_error;
+    if (enter_release()) said.had_error = true;
     said.releases += 1;
     call_back(as_buffer(self)->on_release);
 }
@@ -123,7 +124,7 @@ void dealloc_buffer(PyObject* self) {
 
 template <auto Member>
 PyObject* get_count(PyObject* self, void*) {
-    return PyLong_FromLong(as_buffer(self)->said->*Member);
+    return PyLong_FromLong((as_buffer(self)->said->*Member).load());
 }
 PyObject* get_had_error(PyObject* self, void*) { return PyBool_FromLong(as_buffer(self)->said->had_error ? 1 : 0); }
 PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(as_buffer(self)->said->data.get()); }
@@ -162,5 +163,6 @@ PyMODINIT_FUNC PyInit_fake_buffer() {
     ref module = ref::take(PyModule_Create(&definition));
     const ref type = module ? ref::take(PyType_FromSpec(&spec)) : ref();
     if (!type || PyModule_AddObjectRef(module.get(), "Buffer", type.get()) != 0) return nullptr;
+    run_without_gil(module.get());
     return module.release();
 }

@@ -164,6 +164,14 @@ inline void call_back(PyObject* callback) {
     const ref done = ref::take(PyObject_CallNoArgs(kept.get()));
 }
 
+/// Importing a module that does not say so switches the GIL on again, on builds without it.
+inline void run_without_gil([[maybe_unused]] PyObject* module) {
+#if defined(Py_GIL_DISABLED)
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+}
+
+/// Turns what went wrong into `failed` and a Python exception.
 template <class Fn>
 auto guarded(Fn&& fn, decltype(fn()) failed) noexcept -> decltype(fn()) {
     try {

@@ -7,8 +7,10 @@
 //       .exports .releases   how many were handed out, and how many deleters have run
 //   Table(version=, prev=Table | "self" | address, null=(slot, ...))
 //       .capsule(name=...) .address    to be published by a class whose instances have an attribute `struct`
+#include <atomic>
 #include <deque>
 #include <list>
+#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -54,9 +56,10 @@ struct description {
     std::uint64_t flags = 0;
     abi::dl_version version{1, 3};
     abi::dl_tensor tensor{nullptr, {1, 0}, 0, {2, 32, 1}, nullptr, nullptr, 0};
+    std::mutex lock;  // of `blocks`, where there is no GIL
     std::list<export_block> blocks;
-    bool had_error = false;
-    long exports = 0, releases = 0, borrows = 0;
+    std::atomic<bool> had_error = false;
+    std::atomic<long> exports = 0, releases = 0, borrows = 0;
 };
 
 struct struct_object {
@@ -72,7 +75,7 @@ struct_object* as_struct(PyObject* self) { return reinterpret_cast<struct_object
 void release(export_block* block, abi::dl_tensor* tensor) {
     struct_object* const owner = block->owner;
     description& said = *owner->said;
-    said.had_error = enter_release() || said.had_error;
+    if (enter_release()) said.had_error = true;
     said.releases += 1;
     block->releases += 1;
     if (block->releases > 1) return;
@@ -118,7 +121,10 @@ Managed* fill(struct_object* self, Managed& inside, export_block& block) {
 /// A new managed struct, legacy or versioned by the struct's own field.
 void* export_one(struct_object* self) {
     description& said = *self->said;
-    export_block& block = said.blocks.emplace_back();
+    export_block& block = [&]() -> export_block& {
+        const std::lock_guard hold(said.lock);
+        return said.blocks.emplace_back();
+    }();
     block.owner = self;
     said.exports += 1;
     if (said.deleter != "null") Py_INCREF(self);
@@ -236,7 +242,7 @@ void dealloc_struct(PyObject* self) {
 
 template <auto Member>
 PyObject* get_count(PyObject* self, void*) {
-    return PyLong_FromLong(as_struct(self)->said->*Member);
+    return PyLong_FromLong((as_struct(self)->said->*Member).load());
 }
 PyObject* get_had_error(PyObject* self, void*) { return PyBool_FromLong(as_struct(self)->said->had_error ? 1 : 0); }
 PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(as_struct(self)->said->data.get()); }
@@ -437,6 +443,7 @@ PyMODINIT_FUNC PyInit_fakes() {
     if (!a || !b || PyModule_AddObjectRef(module.get(), "Struct", a.get()) != 0 ||
         PyModule_AddObjectRef(module.get(), "Table", b.get()) != 0)
         return nullptr;
+    run_without_gil(module.get());
     struct_type = reinterpret_cast<PyTypeObject*>(ref::borrow(a.get()).release());
     return module.release();
 }

@@ -1,7 +1,6 @@
 // tests/python/native/tenon_probe.cpp: Tenon's C++ side as the tests see it: borrowed calls, and tensors held and dropped in C++.
 #include <dlfcn.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -229,6 +228,9 @@ PyMODINIT_FUNC PyInit_tenon_probe() {
     ref module = ref::take(PyModule_Create(&definition));
     const ref type = module ? ref::take(PyType_FromSpec(&held_spec)) : ref();
     if (!type || PyModule_AddObjectRef(module.get(), "Held", type.get()) != 0) return nullptr;
+#if defined(Py_GIL_DISABLED)
+    PyUnstable_Module_SetGIL(module.get(), Py_MOD_GIL_NOT_USED);
+#endif
     held_type = reinterpret_cast<PyTypeObject*>(ref::borrow(type.get()).release());
     return module.release();
 }

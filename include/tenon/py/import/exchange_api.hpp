@@ -213,7 +213,7 @@ TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_qu
         raise(e, "tenon: cannot take this tensor: ");
         verdict.result = rung_result::raised;
     };
-    const auto yes = [&](const object_flag& flag, PyObject* name) {
+    const auto yes = [&](const object_query& flag, PyObject* name) {
         if (verdict.result != rung_result::taken) return false;
         const int answer = flag.ask(obj, name);
         if (answer < 0) verdict.result = rung_result::raised;
@@ -237,17 +237,50 @@ TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_qu
     return verdict;
 }
 
+namespace detail {
+
+/// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the tensor
+/// instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we were given.
+[[nodiscard]] inline rung_result own_storage(PyObject* obj, const type_plan& plan, interpreter& home, acquired& out,
+                                             import_policy policy, error& why) noexcept {
+    const object_query storage_of = plan.guards.storage;
+    bool unused = false;
+    const rung_result got = borrow_once(obj, plan.table, plan.immutable, out, policy, unused, why);
+    if (got != rung_result::taken) return got;
+    const ref storage = storage_of.fetch(obj, home.untyped_storage);
+    if (!storage) return rung_result::raised;
+    out.owner = py::detail::keep_object(storage.get(), &home);
+    return rung_result::taken;
+}
+
+}  // namespace detail
+
 /// Owning import. A tensor that requires grad comes out read-only.
 [[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, import_policy policy,
                                      interpreter& home, acquired& out, error& why) noexcept {
     const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
-    const rung_result got = detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
+    const bool by_storage = plan.honest_borrow && plan.guards.storage.exists() &&
+                            plan.table->dltensor_from_py_object_no_sync != nullptr;
+    const rung_result got = by_storage
+                                ? detail::own_storage(obj, plan, home, out, policy, why)
+                                : detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
     if (got != rung_result::taken || !guarded) return got;
     const guard_verdict verdict = ask_guards(
         obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
     if (verdict.result != rung_result::taken) out.owner.reset();
     if (verdict.needs_grad) out.mark_read_only();
     return verdict.result;
+}
+
+/// Asks whether what was borrowed is what it shows. A borrowed struct is good only until other code has run, so
+/// it is then borrowed a second time.
+TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, const abi::exchange_api* table,
+                                                                 bool immutable, import_policy policy, acquired& out,
+                                                                 error& why) noexcept {
+    const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
+    if (verdict.result != rung_result::taken) return verdict.result;
+    bool unused = false;
+    return detail::borrow_once(obj, table, immutable, out, policy, unused, why);
 }
 
 /// The borrowing import where something must be asked of the object, or its flags must be seen.
@@ -266,10 +299,7 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
     bool suspicious = false;
     const rung_result got = detail::borrow_once(obj, plan.table, plan.immutable, out, policy, suspicious, why);
     if (got != rung_result::taken || !plan.guarded || !suspicious) return got;
-    const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
-    if (verdict.result != rung_result::taken) return verdict.result;
-    // A borrowed struct is good only until other code has run: it is asked for again.
-    return detail::borrow_once(obj, plan.table, plan.immutable, out, policy, suspicious, why);
+    return ask_and_borrow_again(obj, plan.table, plan.immutable, policy, out, why);
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
@@ -277,14 +307,14 @@ TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan
                                                   import_policy policy, acquired& out, error& why) noexcept {
     const abi::exchange_api* const table = plan.table;
     const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
+    const bool immutable = plan.immutable;
     if (writable || table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
         return borrow_carefully(obj, plan, writable, policy, out, why);
     bool suspicious = false;
-    const rung_result got = detail::borrow_once(obj, table, plan.immutable, out, policy, suspicious, why);
+    const rung_result got = detail::borrow_once(obj, table, immutable, out, policy, suspicious, why);
     if (got != rung_result::taken || !guarded || !suspicious) [[likely]]
         return got;
-    const type_plan again{.guarded = true, .table = table};
-    return borrow_carefully(obj, again, false, policy, out, why);
+    return ask_and_borrow_again(obj, table, immutable, policy, out, why);
 }
 
 }  // namespace tenon::py::exchange
