@@ -185,7 +185,7 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
         return nullptr;
     }
     const ref fresh = ref::take(wrap_tensor(Py_TYPE(self), std::move(*copied)));
-    return fresh ? py::to_capsule(*as_object(fresh.get())->held, fresh.get(), versioned) : nullptr;
+    return fresh ? py::to_capsule(*as_object(fresh.get())->held, fresh.get(), versioned, true) : nullptr;
 }
 
 PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {

@@ -67,7 +67,9 @@ def test_slice_of_a_slice():
     assert (t.data_ptr, np.from_dlpack(t).tolist()) == (address(a), [5, 6, 7, 8, 9])
 
 
-@pytest.mark.parametrize("a", [pa.array([], pa.int32()), array("int32")[6:], array("int32")[3:3]], ids=["new", "end", "inside"])
+@pytest.mark.parametrize(
+    "a", [pa.array([], pa.int32()), array("int32")[6:], array("int32")[3:3]], ids=["new", "end", "inside"]
+)
 def test_empty_array(a):
     t = tenon.asdlpack(a)
     assert (t.shape, t.dtype, t.nbytes, t.readonly) == ((0,), "int32", 0, True)

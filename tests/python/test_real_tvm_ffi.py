@@ -128,7 +128,11 @@ def test_no_reference_is_lost_over_many_imports():
             tenon.asdlpack(x)
 
 
-@pytest.mark.parametrize("make", [lambda: tvm_ffi.Shape((1, 2)), lambda: tvm_ffi.convert([1, 2]), lambda: tvm_ffi.device("cpu", 0)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: tvm_ffi.Shape((1, 2)), lambda: tvm_ffi.convert([1, 2]), lambda: tvm_ffi.device("cpu", 0)],
+    ids=["Shape", "Array", "Device"],
+)
 def test_other_objects_are_an_exception(make):
     with pytest.raises((TypeError, BufferError)):
         tenon.asdlpack(make())

@@ -15,12 +15,12 @@ enum class memory_space : std::uint8_t { any, host, accelerator };
 
 /// Constraints on an argument. A default one takes any tensor for reading.
 struct request {
-    bool writable = false;
-    memory_order order = memory_order::any;
-    memory_space space = memory_space::any;
-    std::int32_t rank = -1;                   ///< -1: any
-    std::optional<tenon::dtype> type = {};    ///< nullopt: any
+    std::optional<tenon::dtype> type = {};     ///< nullopt: any
+    std::int32_t rank = -1;                    ///< -1: any
     std::optional<tenon::device> device = {};  ///< nullopt: any
+    memory_space space = memory_space::any;
+    memory_order order = memory_order::any;
+    bool writable = false;
 };
 
 namespace detail {

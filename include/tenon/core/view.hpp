@@ -83,8 +83,11 @@ private:
 /// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
 template <class T, int Rank>
 [[nodiscard]] constexpr request window_request(memory_space space) noexcept {
-    request r{.writable = !std::is_const_v<T>, .space = space, .rank = Rank};
+    request r;
     if constexpr (!std::is_void_v<T>) r.type = dtype_of<T>;
+    r.rank = Rank;
+    r.space = space;
+    r.writable = !std::is_const_v<T>;
     return r;
 }
 

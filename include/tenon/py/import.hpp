@@ -99,6 +99,7 @@ private:
 [[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
     plan = type_plan{};
     plan.type = type;
+    date_plan(plan, here);
     exchange::probe(type, here, plan);
     numpy::probe(type, here, plan);
     dlpack::probe(type, here, plan);
@@ -209,10 +210,12 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                      reinterpret_cast<PyTypeObject*>(obj)->tp_name);
         return false;
     }
-    type_plan plan;  // a copy: the rungs run foreign code
-    if (const type_plan* known = find_plan(Py_TYPE(obj)))
+    type_plan plan;  // a copy: the rungs run foreign code, which may even give the object another class
+    PyTypeObject* const type = Py_TYPE(obj);
+    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
+    if (const type_plan* known = find_plan(type))
         plan = *known;
-    else if (!make_plan(Py_TYPE(obj), *here, plan))
+    else if (!make_plan(type, *here, plan))
         return false;
 
     refusals told;

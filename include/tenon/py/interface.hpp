@@ -69,11 +69,16 @@ namespace detail {
     return rung_result::refused;
 }
 
+/// The items of a tuple or list, without the iterator a subclass may bring.
+[[nodiscard]] inline ref as_tuple(PyObject* value) noexcept {
+    return ref::take(PyList_Check(value) ? PyList_AsTuple(value) : PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value)));
+}
+
 /// A tuple or list of integers.
 [[nodiscard]] inline rung_result read_integers(PyObject* value, const char* field, std::int64_t* out,
                                                std::int32_t& count, error& why) noexcept {
     if (!PyTuple_Check(value) && !PyList_Check(value)) return field_failed(field, "it is not a tuple", why);
-    const ref items = ref::take(PySequence_Tuple(value));
+    const ref items = as_tuple(value);
     if (!items) return rung_result::raised;
     const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
     if (n > max_rank) {
@@ -91,7 +96,7 @@ namespace detail {
 
 /// The address in a `(address, read_only)` pair: an integer, or a hexadecimal string in interfaces of version 2.
 [[nodiscard]] inline rung_result read_address(PyObject* pair, interface_description& out, error& why) noexcept {
-    const ref items = ref::take(PySequence_Tuple(pair));
+    const ref items = as_tuple(pair);
     if (!items) return rung_result::raised;
     if (PyTuple_GET_SIZE(items.get()) != 2) return field_failed("data", "it is not a pair of address and flag", why);
     PyObject* const address = PyTuple_GET_ITEM(items.get(), 0);

@@ -92,7 +92,9 @@ public:
 private:
     template <class Fn>
     void enter_detached(PyThreadState* here, Fn&& fn) noexcept {
-        if (here == nullptr && is_main_) {
+        // The simple way attaches whatever state this thread was last given, which may be a subinterpreter's.
+        PyThreadState* const own = PyGILState_GetThisThreadState();
+        if (here == nullptr && is_main_ && (own == nullptr || PyThreadState_GetInterpreter(own) == state_)) {
             const PyGILState_STATE gil = PyGILState_Ensure();
             {
                 const error_guard guard;

@@ -133,6 +133,7 @@ enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buff
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
+    unsigned epoch = 0;            ///< see `tag_epoch`
     bool any_interpreter = false;  ///< a static type: the same in all of them
     direct_way direct = direct_way::none;
     bool numpy_struct = false;     ///< exactly numpy.ndarray, of the layout we know
@@ -165,6 +166,14 @@ inline type_plan& slot_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
     return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
 }
+/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), which changes that of `object` too.
+inline unsigned tag_epoch() noexcept {
+#if PY_VERSION_HEX < 0x030B0000
+    return version_tag(&PyBaseObject_Type);
+#else
+    return 0;
+#endif
+}
 }  // namespace detail
 
 /// The remembered plan of a type, or null when there is none that still holds. Good until the next import on
@@ -174,19 +183,26 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
 #if defined(__GNUC__)
     asm("" : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each use
 #endif
-    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
+    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type) || plan->epoch != detail::tag_epoch())
+        return nullptr;
     if (!plan->any_interpreter &&
         (plan->interpreter != current_thread_state()->interp || plan->departures != interpreter::departures()))
         return nullptr;
     return plan;
 }
 
-/// Dates a plan just made and remembers it, if the type has a tag to be known by.
-inline void remember_plan(type_plan& plan) noexcept {
+/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
+inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
+    (void)ref::take(lookup_on_type(plan.type, names.dlpack));  // a lookup gives the type its tag
     plan.tag = version_tag(plan.type);
+    plan.epoch = detail::tag_epoch();
     plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
     plan.interpreter = PyInterpreterState_Get();
     plan.departures = interpreter::departures();
+}
+
+/// Remembers a plan, if its type has a tag to be known by.
+inline void remember_plan(const type_plan& plan) noexcept {
     if (plan.tag != 0) detail::slot_of(plan.type) = plan;
 }
 

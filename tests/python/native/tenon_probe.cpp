@@ -84,7 +84,7 @@ PyObject* borrow(PyObject*, PyObject* args, PyObject* keywords) {
                                     &rank, &space, &order, &read, &during) == 0)
         return nullptr;
     const auto wanted_type = type != nullptr ? tenon::dtype_from_name(type) : std::nullopt;
-    tenon::request wanted{.writable = writable != 0, .rank = rank, .type = wanted_type};
+    tenon::request wanted{.type = wanted_type, .rank = rank, .writable = writable != 0};
     if (std::string(space) == "host") wanted.space = tenon::memory_space::host;
     if (std::string(space) == "accelerator") wanted.space = tenon::memory_space::accelerator;
     if (std::string(order) == "c") wanted.order = tenon::memory_order::c;

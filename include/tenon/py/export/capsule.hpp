@@ -44,7 +44,7 @@ inline void drop_versioned(PyObject* capsule) noexcept {
 }
 
 template <class Managed>
-[[nodiscard]] PyObject* make_capsule(const tensor_ref& t, PyObject* keeper) noexcept {
+[[nodiscard]] PyObject* make_capsule(const tensor_ref& t, PyObject* keeper, bool fresh_copy) noexcept {
     constexpr bool versioned = std::is_same_v<Managed, abi::managed_tensor_versioned>;
     interpreter* const home = interpreter::current();
     if (home == nullptr) return nullptr;
@@ -59,7 +59,8 @@ template <class Managed>
     }
     if constexpr (versioned) {
         whole->managed.version = {abi::dlpack_major, abi::dlpack_minor};
-        whole->managed.flags = t.flags();
+        // "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no other.
+        whole->managed.flags = (t.flags() & ~abi::flag::is_copied) | (fresh_copy ? abi::flag::is_copied : 0);
     }
     // Consumers that ignore `byte_offset` are common: it is folded into the address wherever there is one.
     const bool fold = !t.device().has_opaque_handle();
@@ -82,16 +83,18 @@ template <class Managed>
 }  // namespace detail
 
 /// A new capsule over memory that `keeper` keeps alive; null with an exception set on failure. A legacy capsule
-/// cannot say that memory is read-only, so read-only tensors never leave in one.
-[[nodiscard]] inline PyObject* to_capsule(const tensor_ref& t, PyObject* keeper, bool versioned) noexcept {
-    if (versioned) return detail::make_capsule<abi::managed_tensor_versioned>(t, keeper);
+/// cannot say that memory is read-only, so read-only tensors never leave in one. `fresh_copy` says that the memory
+/// was copied for this consumer alone.
+[[nodiscard]] inline PyObject* to_capsule(const tensor_ref& t, PyObject* keeper, bool versioned,
+                                          bool fresh_copy = false) noexcept {
+    if (versioned) return detail::make_capsule<abi::managed_tensor_versioned>(t, keeper, fresh_copy);
     if (t.is_read_only() || t.is_subbyte_padded()) {
         PyErr_SetString(PyExc_BufferError,
                         "tenon: a read-only (or padded sub-byte) tensor cannot leave as a legacy DLPack capsule, which "
                         "has no flags; pass max_version=(1, 0) or later");
         return nullptr;
     }
-    return detail::make_capsule<abi::managed_tensor>(t, keeper);
+    return detail::make_capsule<abi::managed_tensor>(t, keeper, false);
 }
 
 }  // namespace tenon::py

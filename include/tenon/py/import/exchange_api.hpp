@@ -73,10 +73,10 @@ namespace detail {
 
 /// How far along the MRO the class that defines `name` is; -1 when none does.
 [[nodiscard]] inline Py_ssize_t definition_depth(PyTypeObject* type, PyObject* name) noexcept {
-    PyObject* const mro = type->tp_mro;
-    const Py_ssize_t n = mro != nullptr && PyTuple_Check(mro) ? PyTuple_GET_SIZE(mro) : 0;
+    const ref mro = ref::borrow(type->tp_mro);  // a key's __eq__ may give the type another one
+    const Py_ssize_t n = mro && PyTuple_Check(mro.get()) ? PyTuple_GET_SIZE(mro.get()) : 0;
     for (Py_ssize_t i = 0; i < n; ++i) {
-        auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i));
+        auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro.get(), i));
 #if PY_VERSION_HEX >= 0x030C0000
         const ref dict = ref::take(PyType_GetDict(base));
 #else
@@ -165,18 +165,28 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t, std
     return rung_result::taken;
 }
 
+/// What a borrowing call needs of a plan, read off it before foreign code runs: the plan may be another type's
+/// afterwards.
+struct borrow_terms {
+    const abi::exchange_api* table;
+    bool immutable;
+    bool honest;  ///< a library that does not return success with an exception set
+};
+TENON_HOT [[nodiscard]] inline borrow_terms terms_of(const type_plan& plan) noexcept {
+    return {plan.table, plan.immutable, plan.honest_borrow};
+}
+
 /// A borrowing call. `suspicious` tells whether the guards must be asked.
-TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, const abi::exchange_api* table, bool immutable,
-                                                       acquired& out, import_policy policy, bool& suspicious,
-                                                       error& why) noexcept {
+TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_terms terms, acquired& out,
+                                                       import_policy policy, bool& suspicious, error& why) noexcept {
     abi::dl_tensor t{};
-    if (!succeeds(table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
+    if (!succeeds(terms.table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
         return call_failed(why, silent_failure);
-    if (PyErr_Occurred() != nullptr) [[unlikely]]
+    if (!terms.honest && PyErr_Occurred() != nullptr) [[unlikely]]
         return rung_result::raised;
-    const std::uint64_t flags = immutable ? abi::flag::read_only : 0;
+    const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
     std::int64_t odd_steps = 0;
-    if (auto ok = out.admit(t, flags, table->header.version, policy, &odd_steps); !ok) [[unlikely]] {
+    if (auto ok = out.admit(t, flags, terms.table->header.version, policy, &odd_steps); !ok) [[unlikely]] {
         why = ok.error();
         return rung_result::refused;
     }
@@ -245,7 +255,7 @@ namespace detail {
                                              import_policy policy, error& why) noexcept {
     const object_query storage_of = plan.guards.storage;
     bool unused = false;
-    const rung_result got = borrow_once(obj, plan.table, plan.immutable, out, policy, unused, why);
+    const rung_result got = borrow_once(obj, terms_of(plan), out, policy, unused, why);
     if (got != rung_result::taken) return got;
     const ref storage = storage_of.fetch(obj, home.untyped_storage);
     if (!storage) return rung_result::raised;
@@ -274,13 +284,13 @@ namespace detail {
 
 /// Asks whether what was borrowed is what it shows. A borrowed struct is good only until other code has run, so
 /// it is then borrowed a second time.
-TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, const abi::exchange_api* table,
-                                                                 bool immutable, import_policy policy, acquired& out,
+TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, detail::borrow_terms terms,
+                                                                 import_policy policy, acquired& out,
                                                                  error& why) noexcept {
     const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
     if (verdict.result != rung_result::taken) return verdict.result;
     bool unused = false;
-    return detail::borrow_once(obj, table, immutable, out, policy, unused, why);
+    return detail::borrow_once(obj, terms, out, policy, unused, why);
 }
 
 /// The borrowing import where something must be asked of the object, or its flags must be seen.
@@ -297,24 +307,23 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
         if (verdict.result != rung_result::taken) return verdict.result;
     }
     bool suspicious = false;
-    const rung_result got = detail::borrow_once(obj, plan.table, plan.immutable, out, policy, suspicious, why);
+    const rung_result got = detail::borrow_once(obj, detail::terms_of(plan), out, policy, suspicious, why);
     if (got != rung_result::taken || !plan.guarded || !suspicious) return got;
-    return ask_and_borrow_again(obj, plan.table, plan.immutable, policy, out, why);
+    return ask_and_borrow_again(obj, detail::terms_of(plan), policy, out, why);
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
 TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
                                                   import_policy policy, acquired& out, error& why) noexcept {
-    const abi::exchange_api* const table = plan.table;
-    const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
-    const bool immutable = plan.immutable;
-    if (writable || table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
+    const detail::borrow_terms terms = detail::terms_of(plan);
+    const bool guarded = plan.guarded;
+    if (writable || terms.table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
         return borrow_carefully(obj, plan, writable, policy, out, why);
     bool suspicious = false;
-    const rung_result got = detail::borrow_once(obj, table, immutable, out, policy, suspicious, why);
+    const rung_result got = detail::borrow_once(obj, terms, out, policy, suspicious, why);
     if (got != rung_result::taken || !guarded || !suspicious) [[likely]]
         return got;
-    return ask_and_borrow_again(obj, table, immutable, policy, out, why);
+    return ask_and_borrow_again(obj, terms, policy, out, why);
 }
 
 }  // namespace tenon::py::exchange
