@@ -1,4 +1,5 @@
-// python/src/arguments.hpp: reading the keyword arguments of the module's functions, each with an error that names it.
+// python/src/arguments.hpp: reading the keyword arguments of the module's functions, each with an error that
+// names it.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct keywords {
     bool trust_legacy = false;
 };
 
-/// Reads `names[i] = values[i]` pairs whose names are in `allowed` (a null-terminated list); false with TypeError
-/// set otherwise.
+/// Reads `names[i] = values[i]` pairs whose names are in `allowed` (a null-terminated list); false with
+/// TypeError set otherwise.
 [[nodiscard]] bool read_keywords(const char* function, const char* const* allowed, PyObject* names,
                                  PyObject* const* values, keywords& out) noexcept;
 

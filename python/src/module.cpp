@@ -1,11 +1,11 @@
 // python/src/module.cpp: the extension module tenon._core: its functions, its state, its start.
 #include <optional>
 
-#include "arguments.hpp"
-#include "tensor_type.hpp"
 #include <tenon/py/import.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/version.hpp>
+#include "arguments.hpp"
+#include "tensor_type.hpp"
 
 namespace tenon::module {
 
@@ -15,10 +15,13 @@ struct module_state {
     PyTypeObject* tensor_type;
 };
 
-module_state& state_of(PyObject* module) noexcept { return *static_cast<module_state*>(PyModule_GetState(module)); }
+module_state& state_of(PyObject* module) noexcept {
+    return *static_cast<module_state*>(PyModule_GetState(module));
+}
 
 PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, PyObject* names) noexcept {
-    static constexpr const char* allowed[] = {"device", "copy", "stream", "writable", "trust_legacy", nullptr};
+    static constexpr const char* allowed[] = {"device",   "copy",         "stream",
+                                              "writable", "trust_legacy", nullptr};
     if (count != 1) {
         PyErr_Format(PyExc_TypeError, "asdlpack() takes exactly one positional argument (%zd given)", count);
         return nullptr;
@@ -43,7 +46,8 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, Py
 }
 
 constexpr const char asdlpack_doc[] =
-    "asdlpack($module, obj, /, *, device=None, copy=None, stream=None, writable=False, trust_legacy=False)\n--\n\n"
+    "asdlpack($module, obj, /, *, device=None, copy=None, stream=None, writable=False, "
+    "trust_legacy=False)\n--\n\n"
     "Take any array, tensor, buffer or DLPack capsule as a tenon.Tensor over the same memory.\n\n"
     "device: where the data must be, as 'cpu', 'cuda:0' or a (type, id) pair\n"
     "copy: True always copies, False never does, None only when the producer must\n"
@@ -55,8 +59,8 @@ constexpr const char asdlpack_doc[] =
     "producer's own exceptions pass unchanged.";
 
 PyMethodDef functions[] = {
-    {"asdlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(asdlpack)), METH_FASTCALL | METH_KEYWORDS,
-     asdlpack_doc},
+    {"asdlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(asdlpack)),
+     METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "arguments.hpp"
 #include <tenon/core/copy.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include "arguments.hpp"
 
 namespace tenon::module {
 
@@ -24,8 +24,8 @@ namespace {
 using py::ref;
 
 struct tensor_object {
-    PyObject_HEAD
-    PyObject* weak_references;   // first, so that its offset is known without asking a C++ type for it
+    PyObject_HEAD PyObject*
+        weak_references;         // first, so that its offset is known without asking a C++ type for it
     std::optional<tensor> held;  // empty only once the garbage collector has broken a cycle
 };
 
@@ -42,8 +42,10 @@ const tensor* get(PyObject* self) noexcept {
 /// The Python object the tensor's memory belongs to, where that can be known: the collector must see it.
 PyObject* visible_owner(const tensor& t) noexcept {
     const keep_alive& owner = t.owner();
-    if (owner.release_function() == py::detail::release_object) return static_cast<PyObject*>(owner.subject());
-    if (owner.release_function() == py::detail::release_buffer) return static_cast<Py_buffer*>(owner.subject())->obj;
+    if (owner.release_function() == py::detail::release_object)
+        return static_cast<PyObject*>(owner.subject());
+    if (owner.release_function() == py::detail::release_buffer)
+        return static_cast<Py_buffer*>(owner.subject())->obj;
     return nullptr;
 }
 
@@ -64,8 +66,8 @@ void dealloc(PyObject* self) noexcept {
     PyTypeObject* const type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
     // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
-    Py_TRASHCAN_BEGIN(self, dealloc)
-    if (as_object(self)->weak_references != nullptr) PyObject_ClearWeakRefs(self);
+    Py_TRASHCAN_BEGIN(self, dealloc) if (as_object(self)->weak_references != nullptr)
+        PyObject_ClearWeakRefs(self);
     as_object(self)->held.~optional();
     type->tp_free(self);
     Py_DECREF(type);
@@ -107,11 +109,13 @@ PyGetSetDef properties[] = {
     make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
     make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
         "strides", "Step along each axis, in elements (not bytes)."),
-    make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype", "Name of the element type."),
+    make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
+                                                                            "Name of the element type."),
     make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
         "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
     make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
-    make_property<[](const tensor& t) { return PyLong_FromLongLong(t.size()); }>("size", "Number of elements."),
+    make_property<[](const tensor& t) { return PyLong_FromLongLong(t.size()); }>("size",
+                                                                                 "Number of elements."),
     make_property<[](const tensor& t) { return PyLong_FromLongLong(t.nbytes()); }>(
         "nbytes", "Bytes the elements take side by side."),
     make_property<[](const tensor& t) { return PyLong_FromLongLong(t.itemsize()); }>(
@@ -134,7 +138,8 @@ PyGetSetDef properties[] = {
 std::string describe(const tensor& t) {
     const auto list = [](extents values) {
         std::string out = "(";
-        for (std::size_t i = 0; i < values.size(); ++i) out += (i != 0 ? ", " : "") + std::to_string(values[i]);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            out += (i != 0 ? ", " : "") + std::to_string(values[i]);
         return out + (values.size() == 1 ? ",)" : ")");
     };
     std::string out = "tenon.Tensor(shape=" + list(t.shape()) + ", dtype=" + name(t.dtype()) +
@@ -149,8 +154,8 @@ PyObject* repr(PyObject* self) noexcept {
 }
 
 PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
-    return property<[](const tensor& t) { return Py_BuildValue("(ii)", t.device().type, t.device().id); }>(self,
-                                                                                                           nullptr);
+    return property<[](const tensor& t) { return Py_BuildValue("(ii)", t.device().type, t.device().id); }>(
+        self, nullptr);
 }
 
 /// Whether the request names the memory as it is: its own device, or the CPU for memory the host can read.
@@ -185,12 +190,14 @@ PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
         return nullptr;
     }
     const ref fresh = ref::take(wrap_tensor(Py_TYPE(self), std::move(*copied)));
-    return fresh ? py::to_capsule(*as_object(fresh.get())->held, fresh.get(), versioned, true) : nullptr;
+    const tensor* const made = fresh ? get(fresh.get()) : nullptr;
+    return made != nullptr ? py::to_capsule(*made, fresh.get(), versioned, true) : nullptr;
 }
 
 PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
-    PyErr_SetString(PyExc_TypeError, "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
-                                     "pickle the array it came from");
+    PyErr_SetString(PyExc_TypeError,
+                    "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
+                    "pickle the array it came from");
     return nullptr;
 }
 
@@ -208,7 +215,8 @@ PyMemberDef members[] = {
 };
 
 PyType_Slot slots[] = {
-    {Py_tp_doc, const_cast<char*>("A tensor of any library, on any device, as Tenon sees it. Made by asdlpack().")},
+    {Py_tp_doc,
+     const_cast<char*>("A tensor of any library, on any device, as Tenon sees it. Made by asdlpack().")},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_clear, reinterpret_cast<void*>(clear)},
@@ -229,7 +237,9 @@ PyType_Spec spec = {
 
 }  // namespace
 
-PyObject* make_tensor_type(PyObject* module) noexcept { return PyType_FromModuleAndSpec(module, &spec, nullptr); }
+PyObject* make_tensor_type(PyObject* module) noexcept {
+    return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
 
 PyObject* wrap_tensor(PyTypeObject* type, tensor&& t) noexcept {
     auto* const self = reinterpret_cast<tensor_object*>(type->tp_alloc(type, 0));

@@ -2,7 +2,8 @@
 //
 // Everything here is dictated from outside: sizes, offsets and enumerator values are wire format and are
 // frozen by tests/cpp/abi_layout.cpp. The enumerations are open: a producer may send a value newer than this
-// header, so device and dtype codes travel as integers and the constants below are only names for some of them.
+// header, so device and dtype codes travel as integers and the constants below are only names for some of
+// them.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +71,8 @@ struct dl_dtype {
     std::uint16_t lanes;
 };
 
-/// A strided tensor that owns nothing. The first element lies at `data + byte_offset`; strides count elements.
+/// A strided tensor that owns nothing. The first element lies at `data + byte_offset`; strides count
+/// elements.
 struct dl_tensor {
     void* data;
     dl_device device;

@@ -28,14 +28,16 @@ inline void copy_strided(const tensor_ref& from, std::byte* to) noexcept {
     // The trailing axes that are already compact move as one run.
     std::size_t outer = rank;
     std::int64_t run = 1;
-    while (outer > 0 && (from.shape(outer - 1) == 1 || from.stride(outer - 1) == run)) run *= from.shape(--outer);
+    while (outer > 0 && (from.shape(outer - 1) == 1 || from.stride(outer - 1) == run))
+        run *= from.shape(--outer);
     const std::size_t run_bytes = static_cast<std::size_t>(run) * item;
 
     std::array<std::int64_t, static_cast<std::size_t>(max_rank)> index{};
     const std::int64_t runs = from.size() / run;
     std::int64_t offset = 0;
     for (std::int64_t n = 0; n < runs; ++n) {
-        std::memcpy(to, static_cast<const std::byte*>(from.data()) + offset * static_cast<std::int64_t>(item), run_bytes);
+        std::memcpy(to, static_cast<const std::byte*>(from.data()) + offset * static_cast<std::int64_t>(item),
+                    run_bytes);
         to += run_bytes;
         for (std::size_t axis = outer; axis-- > 0;) {
             if (from.shape(axis) == 1) continue;  // its stride may be anything

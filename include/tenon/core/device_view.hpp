@@ -1,4 +1,5 @@
-// tenon/core/device_view.hpp: a typed, borrowed window on accelerator memory, for launching on and never for reading here.
+// tenon/core/device_view.hpp: a typed, borrowed window on accelerator memory, for launching on and never for
+// reading here.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ public:
     using element_type = T;
 
     [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
-        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok) return ok.error();
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok)
+            return ok.error();
         return device_view(t);
     }
 

@@ -32,15 +32,16 @@ result<R> call(Fn& fn, Args&&... args) {
 }  // namespace detail
 
 /// Host-accessible memory (CPU, pinned, managed) goes to the function that takes a `view<T, Rank>`, any
-/// accelerator to the one that takes a `device_view<T, Rank>`. Nothing is copied or moved. Both functions must
-/// return the same type; the error says which constraint of the window was not met.
+/// accelerator to the one that takes a `device_view<T, Rank>`. Nothing is copied or moved. Both functions
+/// must return the same type; the error says which constraint of the window was not met.
 template <class T = const void, int Rank = dynamic_rank, class... Fns>
 [[nodiscard]] auto dispatch(const tensor_ref& t, Fns... fns) {
     detail::overloaded chosen{std::move(fns)...};
     using host = view<T, Rank>;
     using accelerator = device_view<T, Rank>;
     static_assert(std::is_invocable_v<decltype(chosen)&, host>, "dispatch: no function takes the host view");
-    static_assert(std::is_invocable_v<decltype(chosen)&, accelerator>, "dispatch: no function takes the device_view");
+    static_assert(std::is_invocable_v<decltype(chosen)&, accelerator>,
+                  "dispatch: no function takes the device_view");
     using R = std::invoke_result_t<decltype(chosen)&, host>;
     static_assert(std::is_same_v<R, std::invoke_result_t<decltype(chosen)&, accelerator>>,
                   "dispatch: the functions must return the same type");
@@ -52,12 +53,13 @@ template <class T = const void, int Rank = dynamic_rank, class... Fns>
     return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
 }
 
-/// Calls `fn(std::type_identity<T>{})` with the first of `Ts` that is the tensor's element type. The calls must
-/// all return the same type.
+/// Calls `fn(std::type_identity<T>{})` with the first of `Ts` that is the tensor's element type. The calls
+/// must all return the same type.
 template <element First, element... Rest, class Fn>
 [[nodiscard]] auto dispatch_dtype(const tensor_ref& t, Fn fn) {
     using R = std::invoke_result_t<Fn&, std::type_identity<First>>;
-    result<R> out = refused("dtype", "none of the element types this function takes (type code)", t.dtype().code);
+    result<R> out =
+        refused("dtype", "none of the element types this function takes (type code)", t.dtype().code);
     const auto attempt = [&]<class T>(std::type_identity<T> tag) {
         if (t.dtype() != dtype_of<T>) return false;
         out = detail::call<R>(fn, tag);

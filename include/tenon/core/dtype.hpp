@@ -21,7 +21,8 @@ struct dtype {
     std::uint16_t lanes = 1;
 
     constexpr dtype() noexcept = default;
-    constexpr dtype(std::uint8_t c, std::uint8_t b, std::uint16_t l = 1) noexcept : code(c), bits(b), lanes(l) {}
+    constexpr dtype(std::uint8_t c, std::uint8_t b, std::uint16_t l = 1) noexcept
+        : code(c), bits(b), lanes(l) {}
     constexpr explicit dtype(abi::dl_dtype d) noexcept : code(d.code), bits(d.bits), lanes(d.lanes) {}
     [[nodiscard]] constexpr abi::dl_dtype to_abi() const noexcept { return {code, bits, lanes}; }
 

@@ -1,4 +1,5 @@
-// tenon/core/dtype_names.hpp: the one table of element types: DLPack triple, name, NumPy typestr, buffer and Arrow format.
+// tenon/core/dtype_names.hpp: the one table of element types: DLPack triple, name, NumPy typestr, buffer and
+// Arrow format.
 #pragma once
 
 #include <array>
@@ -67,11 +68,15 @@ constexpr bool is_native_order(char mark, std::size_t itemsize) noexcept {
     if (itemsize == 1) return true;
     switch (mark) {
         case '@':
-        case '=': return true;
-        case '<': return little_endian;
+        case '=':
+            return true;
+        case '<':
+            return little_endian;
         case '>':
-        case '!': return !little_endian;
-        default: return false;
+        case '!':
+            return !little_endian;
+        default:
+            return false;
     }
 }
 }  // namespace detail
@@ -87,7 +92,8 @@ namespace detail {
 inline constexpr auto known_widths = [] {
     std::array<std::uint64_t, abi::type_code::float4_e2m1fn + 1> widths{};
     for (const dtype_entry& e : dtype_table)
-        if (e.type.lanes == 1 && e.type.bits <= 64) widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
+        if (e.type.lanes == 1 && e.type.bits <= 64)
+            widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
     return widths;
 }();
 }  // namespace detail
@@ -135,7 +141,8 @@ struct parsed_format {
 
 /// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
 /// a structure, a repeat count, a pointer or a string is not an element type.
-[[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s, std::size_t itemsize) noexcept {
+[[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
+                                                               std::size_t itemsize) noexcept {
     char mark = '@';
     if (!s.empty() && std::string_view("@=<>!").find(s[0]) != std::string_view::npos) {
         mark = s[0];

@@ -1,6 +1,8 @@
 // tenon/core/error.hpp: why something was refused, as a small value that becomes a sentence only when read.
 #pragma once
 
+#include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -37,8 +39,11 @@ struct error {
         if (!out.empty()) out += ": ";
         out += problem;
         switch (detail) {
-            case detail_kind::none: break;
-            case detail_kind::got: out.append(" (got ").append(std::to_string(got)).append(1, ')'); break;
+            case detail_kind::none:
+                break;
+            case detail_kind::got:
+                out.append(" (got ").append(std::to_string(got)).append(1, ')');
+                break;
             case detail_kind::got_wanted:
                 out.append(" (got ").append(std::to_string(got));
                 out.append(", expected ").append(std::to_string(wanted)).append(1, ')');
@@ -93,8 +98,8 @@ private:
 }
 [[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got_hex, -1, field, problem, nullptr,
-            static_cast<std::int64_t>(got), 0};
+    return {errc::refused, error::detail_kind::got_hex,    -1, field, problem,
+            nullptr,       static_cast<std::int64_t>(got), 0};
 }
 [[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
     return {errc::no_memory, error::detail_kind::none, -1, field, "out of memory", nullptr, 0, 0};
@@ -112,18 +117,25 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& value() & { return std::get<0>(state_); }
-    const T& value() const& { return std::get<0>(state_); }
-    T&& value() && { return std::get<0>(std::move(state_)); }
-    T& operator*() & { return value(); }
-    const T& operator*() const& { return value(); }
-    T&& operator*() && { return std::move(*this).value(); }
-    T* operator->() { return &value(); }
-    const T* operator->() const { return &value(); }
+    T& value() & noexcept { return held<0>(state_); }
+    const T& value() const& noexcept { return held<0>(state_); }
+    T&& value() && noexcept { return std::move(held<0>(state_)); }
+    T& operator*() & noexcept { return value(); }
+    const T& operator*() const& noexcept { return value(); }
+    T&& operator*() && noexcept { return std::move(*this).value(); }
+    T* operator->() noexcept { return &value(); }
+    const T* operator->() const noexcept { return &value(); }
 
-    [[nodiscard]] const tenon::error& error() const { return std::get<1>(state_); }
+    [[nodiscard]] const tenon::error& error() const noexcept { return held<1>(state_); }
 
 private:
+    template <std::size_t Side, class State>
+    static auto& held(State& state) noexcept {
+        auto* const side = std::get_if<Side>(&state);
+        assert(side != nullptr);
+        return *side;
+    }
+
     std::variant<T, tenon::error> state_;
 };
 

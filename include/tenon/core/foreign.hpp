@@ -42,8 +42,8 @@ public:
         if (void* m = std::exchange(managed_, nullptr)) call_deleter(m, versioned_);
     }
 
-    /// The struct's own deleter; it owns the struct, so nothing is read afterwards. One that throws has broken
-    /// the rules of its C interface; there is nobody to tell.
+    /// The struct's own deleter; it owns the struct, so nothing is read afterwards. One that throws has
+    /// broken the rules of its C interface; there is nobody to tell.
     static void call_deleter(void* managed, bool versioned) noexcept try {
         if (versioned) {
             auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
@@ -55,8 +55,8 @@ public:
     } catch (...) {
     }
 
-    /// Description, flags and version, read once. Fails on a major version whose layout we do not know (nothing
-    /// behind the flags is read then) and on a struct that carries the other kind's name.
+    /// Description, flags and version, read once. Fails on a major version whose layout we do not know
+    /// (nothing behind the flags is read then) and on a struct that carries the other kind's name.
     struct description {
         abi::dl_tensor tensor;
         std::uint64_t flags;

@@ -1,4 +1,5 @@
-// tenon/core/request.hpp: what a caller asks of a tensor (type, rank, device, order, writability), and the check.
+// tenon/core/request.hpp: what a caller asks of a tensor (type, rank, device, order, writability), and the
+// check.
 #pragma once
 
 #include <cstdint>
@@ -73,10 +74,11 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
         return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
     if (r.device && *r.device != t.device()) [[unlikely]]
         return detail::device_unmet(t.device(), *r.device);
-    if (r.space != memory_space::any && t.device().is_host_accessible() != (r.space == memory_space::host)) [[unlikely]]
-        return detail::space_unmet(t.device(), r.space);
-    if ((r.order == memory_order::c && !t.is_c_contiguous()) || (r.order == memory_order::f && !t.is_f_contiguous()))
+    if (r.space != memory_space::any && t.device().is_host_accessible() != (r.space == memory_space::host))
         [[unlikely]]
+        return detail::space_unmet(t.device(), r.space);
+    if ((r.order == memory_order::c && !t.is_c_contiguous()) ||
+        (r.order == memory_order::f && !t.is_f_contiguous())) [[unlikely]]
         return detail::order_unmet(r.order);
     return {};
 }

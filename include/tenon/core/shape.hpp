@@ -33,9 +33,10 @@ constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
     constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
     constexpr auto highest = std::numeric_limits<std::int64_t>::max();
     if (a != 0 && b != 0) {
-        if (a == -1 ? b == lowest : b == -1 ? a == lowest : (a > 0) == (b > 0)
-                ? (a > 0 ? a > highest / b : a < highest / b)
-                : (a > 0 ? b < lowest / a : a < lowest / b))
+        if (a == -1              ? b == lowest
+            : b == -1            ? a == lowest
+            : (a > 0) == (b > 0) ? (a > 0 ? a > highest / b : a < highest / b)
+                                 : (a > 0 ? b < lowest / a : a < lowest / b))
             return true;
     }
     out = a * b;
@@ -77,7 +78,8 @@ TENON_HOT [[nodiscard]] constexpr std::optional<std::int64_t> byte_count(std::in
     const std::int64_t bits = t.bits_per_element();
     const std::int64_t whole = count / 8;  // eight elements are always whole bytes
     const std::int64_t rest = (count % 8 * bits + 7) / 8;
-    if (detail::mul_overflows(whole, bits, bytes) || detail::add_overflows(bytes, rest, bytes)) return std::nullopt;
+    if (detail::mul_overflows(whole, bits, bytes) || detail::add_overflows(bytes, rest, bytes))
+        return std::nullopt;
     return bytes;
 }
 
@@ -86,7 +88,8 @@ struct element_span {
     std::int64_t low = 0;
     std::int64_t high = 0;
 
-    /// Takes one more axis in; false when an offset does not fit. An axis of at most one element adds nothing.
+    /// Takes one more axis in; false when an offset does not fit. An axis of at most one element adds
+    /// nothing.
     constexpr bool extend(std::int64_t extent, std::int64_t stride) noexcept {
         std::int64_t reach = 0;
         if (extent <= 1) return true;
@@ -116,8 +119,9 @@ constexpr void fill_row_major(extents shape, std::int64_t* strides) noexcept {
 }
 
 namespace detail {
-/// The one contiguity rule: walking the axes from fastest to slowest, every axis that has more than one element
-/// must step over exactly what came before. Axes of extent 1 do not count, and nothing is contiguous trivially.
+/// The one contiguity rule: walking the axes from fastest to slowest, every axis that has more than one
+/// element must step over exactly what came before. Axes of extent 1 do not count, and nothing is contiguous
+/// trivially.
 template <bool RowMajor>
 constexpr bool is_compact(extents shape, extents strides) noexcept {
     std::int64_t step = 1;
@@ -150,7 +154,8 @@ constexpr bool is_compact(extents shape, extents strides) noexcept {
     if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
     for (std::size_t i = 0; i < shape.size(); ++i) {
         if (shape[i] == 1) continue;
-        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size()) return true;
+        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size())
+            return true;
         axes[n++] = {shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
     }
     std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(n),

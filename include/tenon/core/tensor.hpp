@@ -71,8 +71,9 @@ public:
     ~tensor() = default;
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
-    [[nodiscard]] static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                                              keep_alive& owner, import_policy policy = {}) noexcept {
+    [[nodiscard]] static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
+                                              abi::dl_version version, keep_alive& owner,
+                                              import_policy policy = {}) noexcept {
         if (auto ok = detail::validator::check_arrays(t); !ok) return ok.error();
         tensor out;
         if (!out.reserve(t.ndim)) return out_of_memory("shape");
@@ -111,8 +112,8 @@ public:
         return made;
     }
 
-    /// `take`, with an owner of the caller's making in place of the bare deleter. On failure both arguments are
-    /// left as they were.
+    /// `take`, with an owner of the caller's making in place of the bare deleter. On failure both arguments
+    /// are left as they were.
     [[nodiscard]] static result<tensor> take_as(foreign& received, keep_alive& owner,
                                                 import_policy policy = {}) noexcept {
         auto seen = received.describe();
@@ -137,7 +138,8 @@ private:
     tensor() noexcept : tensor_ref(nothing{}) {}
 
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept {
-        if (rank > inline_rank) heap_.reset(new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)]);
+        if (rank > inline_rank)
+            heap_.reset(new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)]);
         return rank <= inline_rank || heap_ != nullptr;
     }
     std::int64_t* storage() noexcept { return heap_ ? heap_.get() : inline_; }

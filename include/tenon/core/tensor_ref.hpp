@@ -17,8 +17,8 @@ struct validator;
 }
 
 /// A tensor whose description has been validated: the extents are not negative, the size and every address it
-/// touches are representable, strides are never null, and the metadata is our own copy, so the producer cannot
-/// change it afterwards. Only `validate.hpp` makes one; copying it copies the reference.
+/// touches are representable, strides are never null, and the metadata is our own copy, so the producer
+/// cannot change it afterwards. Only `validate.hpp` makes one; copying it copies the reference.
 ///
 /// Owns neither the data nor the arrays behind `shape()` and `strides()`: it is good for as long as the
 /// `tensor`, or the `py::borrow` call, it came from.
@@ -66,7 +66,9 @@ public:
     /// The producer says that it made a copy for us and that nobody else sees this memory.
     [[nodiscard]] bool is_copied() const noexcept { return (flags_ & abi::flag::is_copied) != 0; }
     /// Sub-byte elements take a whole byte each instead of sharing.
-    [[nodiscard]] bool is_subbyte_padded() const noexcept { return (flags_ & abi::flag::subbyte_padded) != 0; }
+    [[nodiscard]] bool is_subbyte_padded() const noexcept {
+        return (flags_ & abi::flag::subbyte_padded) != 0;
+    }
     [[nodiscard]] std::uint64_t flags() const noexcept { return flags_; }
     /// The DLPack version the producer stated; 0.0 when it came as a legacy struct or by another protocol.
     [[nodiscard]] abi::dl_version version() const noexcept { return version_; }
@@ -76,8 +78,16 @@ protected:
     struct nothing {};
     tensor_ref() noexcept {}  // NOLINT: a borrowed argument pays only for the fields it has
     explicit tensor_ref(nothing) noexcept
-        : base_(nullptr), byte_offset_(0), shape_(nullptr), strides_(nullptr), size_(0), flags_(0), ndim_(0),
-          dtype_{tenon::dtype{}.to_abi()}, device_{tenon::device{}.to_abi()}, version_{0, 0} {}
+        : base_(nullptr),
+          byte_offset_(0),
+          shape_(nullptr),
+          strides_(nullptr),
+          size_(0),
+          flags_(0),
+          ndim_(0),
+          dtype_{tenon::dtype{}.to_abi()},
+          device_{tenon::device{}.to_abi()},
+          version_{0, 0} {}
 
 private:
     friend struct detail::validator;

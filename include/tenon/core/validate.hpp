@@ -1,4 +1,5 @@
-// tenon/core/validate.hpp: the only way from an untrusted description to a `tensor_ref`: copy it, then check the copy.
+// tenon/core/validate.hpp: the only way from an untrusted description to a `tensor_ref`: copy it, then check
+// the copy.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct raw_axis {
     std::int64_t stride;
 };
 
-/// Checks everything about a tensor that can be checked without touching its data. Nothing is believed that the
-/// producer could change between check and use: every value is read once, kept, and only the kept one counts.
+/// Checks everything about a tensor that can be checked without touching its data. Nothing is believed that
+/// the producer could change between check and use: every value is read once, kept, and only the kept one
+/// counts.
 struct validator {
     /// Rank, and whether the arrays can be there at all: what must hold before they may be read.
     TENON_HOT [[nodiscard]] static result<void> check_arrays(const abi::dl_tensor& t) noexcept {
@@ -50,9 +52,9 @@ struct validator {
         return {};
     }
 
-    /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 * ndim
-    /// values), null strides as row-major ones. The strides of all axes that are stepped along are or-ed into
-    /// `odd_steps`, if given (not those that were null).
+    /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 *
+    /// ndim values), null strides as row-major ones. The strides of all axes that are stepped along are or-ed
+    /// into `odd_steps`, if given (not those that were null).
     TENON_HOT [[nodiscard]] static result<void> check(const abi::dl_tensor& t, std::uint64_t flags,
                                                       abi::dl_version version, std::int64_t* storage,
                                                       import_policy policy, tensor_ref& out,
@@ -66,27 +68,30 @@ struct validator {
         });
     }
 
-    /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and `t.strides`
-    /// are not looked at.
+    /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and
+    /// `t.strides` are not looked at.
     template <class Axis>
     TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
                                                            abi::dl_version version, std::int64_t* storage,
                                                            import_policy policy, tensor_ref& out,
                                                            Axis&& axis) noexcept {
         const dtype type{t.dtype};
-        const bool ordinary_kind = is_known(type) && !type.is_subbyte() && (flags & ~abi::flag::all_known) == 0 &&
+        const bool ordinary_kind = is_known(type) && !type.is_subbyte() &&
+                                   (flags & ~abi::flag::all_known) == 0 &&
                                    static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
                                    t.device.device_id >= 0;
-        if (is_ordinary_layout(t, type.itemsize(), flags, version, storage, out, axis) && ordinary_kind) [[likely]]
+        if (is_ordinary_layout(t, type.itemsize(), flags, version, storage, out, axis) && ordinary_kind)
+            [[likely]]
             return {};
-        const abi::dl_tensor whole = t;  // in memory for this call alone: on the other path it stays in registers
+        const abi::dl_tensor whole =
+            t;  // in memory for this call alone: on the other path it stays in registers
         return check_stored(whole, flags, version, storage, policy, out);
     }
 
-    /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`. Ordinary
-    /// means: not empty, and extents and steps so small that no product of them can overflow, so that plain
-    /// arithmetic tells how far the elements reach. False says nothing else. Dtype, device and flags are taken as
-    /// they come, with elements of at most 16 bytes.
+    /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
+    /// Ordinary means: not empty, and extents and steps so small that no product of them can overflow, so
+    /// that plain arithmetic tells how far the elements reach. False says nothing else. Dtype, device and
+    /// flags are taken as they come, with elements of at most 16 bytes.
     template <class Axis>
     TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
                                                            std::uint64_t flags, abi::dl_version version,
@@ -100,7 +105,8 @@ struct validator {
             const raw_axis a = axis(i);
             storage[i] = a.extent;
             storage[n + i] = a.stride;
-            magnitude |= static_cast<std::uint64_t>(a.extent) | static_cast<std::uint64_t>(a.stride ^ (a.stride >> 63));
+            magnitude |= static_cast<std::uint64_t>(a.extent) |
+                         static_cast<std::uint64_t>(a.stride ^ (a.stride >> 63));
             size = wrapping_mul(size, a.extent);
             if (a.stride < 0) [[unlikely]]
                 low = wrapping_add(low, wrapping_mul(wrapping_add(a.extent, -1), a.stride));
@@ -109,19 +115,24 @@ struct validator {
         // An address and an offset below 2^60 leave room for any reach upwards.
         if (n > small_rank || (magnitude >> small_bits[n]) != 0 || size <= 0 || address == 0 ||
             ((address | t.byte_offset) >> 60U) != 0 ||
-            (low != 0 && static_cast<std::uint64_t>(-low) * static_cast<std::uint64_t>(itemsize) > address)) [[unlikely]]
+            (low != 0 && static_cast<std::uint64_t>(-low) * static_cast<std::uint64_t>(itemsize) > address))
+            [[unlikely]]
             return false;
         fill(t, flags, version, storage, size, out);
         return true;
     }
 
-    /// Only ever takes rights away.
-    static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept { t.flags_ |= flags; }
+    /// Only ever takes rights away. `t` has been described before.
+    static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept {
+        t.flags_ |= flags;  // NOLINT(clang-analyzer-core.uninitialized.Assign): the analyzer loses sight of `fill`
+    }
 
     /// The whole check, of any description, over a copy in `storage`.
     TENON_COLD [[nodiscard]] static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
-                                                              abi::dl_version version, const std::int64_t* storage,
-                                                              import_policy policy, tensor_ref& out) noexcept {
+                                                              abi::dl_version version,
+                                                              const std::int64_t* storage,
+                                                              import_policy policy,
+                                                              tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
         const dtype type{t.dtype};
         const device where{t.device};
@@ -142,7 +153,8 @@ struct validator {
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t extent = storage[i];
             if (extent < 0)
-                return malformed("shape", "the extent is negative", extent).at_axis(static_cast<std::int32_t>(i));
+                return malformed("shape", "the extent is negative", extent)
+                    .at_axis(static_cast<std::int32_t>(i));
             has_zero |= extent == 0;
             size_overflow |= mul_overflows(size, extent, size);
             span_overflow |= !span.extend(extent, storage[n + i]);
@@ -151,8 +163,10 @@ struct validator {
             size = 0;  // whatever the other extents are
         } else {
             if (size_overflow) return malformed("shape", "the number of elements does not fit in 64 bits");
-            if (span_overflow) return malformed("strides", "an element lies further away than 64 bits can say");
-            if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, span); !bad)
+            if (span_overflow)
+                return malformed("strides", "an element lies further away than 64 bits can say");
+            if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, span);
+                !bad)
                 return bad;
         }
         fill(t, flags, version, storage, size, out);
@@ -160,8 +174,8 @@ struct validator {
     }
 
 private:
-    /// Ranks with a quick check, and for each how many bits extents and steps may have: then neither the product of
-    /// the extents, nor a sum over the axes of extent times step, times 16 bytes, reaches 60 bits.
+    /// Ranks with a quick check, and for each how many bits extents and steps may have: then neither the
+    /// product of the extents, nor a sum over the axes of extent times step, times 16 bytes, reaches 60 bits.
     static constexpr std::size_t small_rank = 5;
     static constexpr std::uint8_t small_bits[small_rank + 1] = {62, 28, 26, 17, 13, 10};
 
@@ -189,23 +203,26 @@ private:
 
     /// A foreign array need not be aligned.
     TENON_HOT static std::int64_t read(const std::int64_t* array, std::size_t i) noexcept {
-        std::int64_t value;
+        std::int64_t value = 0;
         std::memcpy(&value, reinterpret_cast<const char*>(array) + i * sizeof value, sizeof value);
         return value;
     }
 
     TENON_COLD [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
-                                                                 abi::dl_version version, std::int64_t* storage,
-                                                                 import_policy policy, tensor_ref& out) noexcept {
+                                                                 abi::dl_version version,
+                                                                 std::int64_t* storage, import_policy policy,
+                                                                 tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
         for (std::size_t i = 0; i < n; ++i) storage[i] = read(t.shape, i);
         fill_row_major({storage, n}, storage + n);
         return check_stored(t, flags, version, storage, policy, out);
     }
 
-    TENON_COLD [[nodiscard]] static result<void> check_unknown_dtype(dtype type, import_policy policy) noexcept {
+    TENON_COLD [[nodiscard]] static result<void> check_unknown_dtype(dtype type,
+                                                                     import_policy policy) noexcept {
         if (type.bits == 0 || type.lanes == 0)
-            return malformed("dtype", type.bits == 0 ? "an element has no bits" : "an element has no lanes", 0);
+            return malformed("dtype", type.bits == 0 ? "an element has no bits" : "an element has no lanes",
+                             0);
         const bool fixed_width = type.code == abi::type_code::float6_e2m3fn ||
                                  type.code == abi::type_code::float6_e3m2fn ||
                                  type.code == abi::type_code::float4_e2m1fn;
@@ -226,8 +243,9 @@ private:
     }
 
     /// Every element's address must be representable, and there must be an address to begin with.
-    [[nodiscard]] static result<void> check_reach(const abi::dl_tensor& t, dtype type, device where, bool padded,
-                                                  std::int64_t size, element_span span) noexcept {
+    [[nodiscard]] static result<void> check_reach(const abi::dl_tensor& t, dtype type, device where,
+                                                  bool padded, std::int64_t size,
+                                                  element_span span) noexcept {
         if (t.data == nullptr) {
             return malformed("data", "the pointer is null although there are elements", size)
                 .with_advice("a fake or freed tensor looks like this");
@@ -238,8 +256,8 @@ private:
         std::int64_t high = 0;
         std::int64_t end = 0;
         // Sub-byte elements are counted as whole bytes here: generous, and safe.
-        if (mul_overflows(span.low, type.itemsize(), low) || mul_overflows(span.high, type.itemsize(), high) ||
-            add_overflows(high, type.itemsize(), end))
+        if (mul_overflows(span.low, type.itemsize(), low) ||
+            mul_overflows(span.high, type.itemsize(), high) || add_overflows(high, type.itemsize(), end))
             return malformed("strides", "an element lies further away than 64 bits can say");
 
         const std::uint64_t base = where.has_opaque_handle() ? 0 : reinterpret_cast<std::uintptr_t>(t.data);

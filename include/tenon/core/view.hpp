@@ -1,4 +1,5 @@
-// tenon/core/view.hpp: a typed, borrowed window on host memory: index it, walk its rows, hand it on as span or mdspan.
+// tenon/core/view.hpp: a typed, borrowed window on host memory: index it, walk its rows, hand it on as span
+// or mdspan.
 #pragma once
 
 #include <array>
@@ -27,9 +28,11 @@ namespace tenon {
 /// Rank known only at run time.
 inline constexpr int dynamic_rank = -1;
 
-/// What foreign memory may be read as. A C++ `bool` may not: a stored 2 would be undefined behaviour; take `bool8`.
+/// What foreign memory may be read as. A C++ `bool` may not: a stored 2 would be undefined behaviour; take
+/// `bool8`.
 template <class T>
-concept viewable = element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
+concept viewable =
+    element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
 
 namespace detail {
 
@@ -93,8 +96,8 @@ template <class T, int Rank>
 
 }  // namespace detail
 
-/// A window on a tensor in host-accessible memory. `view<const T>` takes any tensor of that type, `view<T>` only
-/// one that may be written to. `view<const void>` and `view<void>` are windows that leave the type open.
+/// A window on a tensor in host-accessible memory. `view<const T>` takes any tensor of that type, `view<T>`
+/// only one that may be written to. `view<const void>` and `view<void>` are windows that leave the type open.
 ///
 /// Borrows: good for as long as the tensor (or the `py::borrow` call) it was made from.
 template <class T = const void, int Rank = dynamic_rank>
@@ -115,7 +118,8 @@ public:
         }
         if (!t.empty() && !t.is_aligned_to(alignof(T))) {
             return refused("data", "the address is not aligned for this element type (bytes past alignment)",
-                           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)), 0)
+                           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)),
+                           0)
                 .with_advice("take the tensor untyped and copy its bytes, or pass an aligned copy");
         }
         return view(static_cast<T*>(t.data()), detail::axes<Rank>(t), t.size());
@@ -159,14 +163,16 @@ public:
         if constexpr (Rank == 1)
             return static_cast<T&>(data_[i * stride(0)]);
         else
-            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(), size_ / shape(0));
+            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(),
+                                     size_ / shape(0));
     }
 
     /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
     class iterator {
     public:
         using difference_type = std::ptrdiff_t;
-        using value_type = std::conditional_t<Rank == 1, std::remove_cv_t<T>, view<T, Rank == 1 ? 0 : Rank - 1>>;
+        using value_type =
+            std::conditional_t<Rank == 1, std::remove_cv_t<T>, view<T, Rank == 1 ? 0 : Rank - 1>>;
 
         iterator() noexcept = default;
         [[nodiscard]] decltype(auto) operator*() const noexcept { return (*over_)[at_]; }
@@ -224,13 +230,15 @@ public:
             // The stride of an axis that is never stepped along may be anything; 1 is as good.
             const std::int64_t step = size_ != 0 && shape(i) > 1 ? stride(i) : 1;
             if (!std::in_range<index>(shape(i)) || !std::in_range<index>(step) || step <= 0) {
-                return refused("strides", "an mdspan of this type cannot express this axis", step).at_axis(axis);
+                return refused("strides", "an mdspan of this type cannot express this axis", step)
+                    .at_axis(axis);
             }
             sizes[i] = static_cast<index>(shape(i));
             steps[i] = static_cast<index>(step);
         }
         const typename Mdspan::extents_type all(sizes);
-        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, std::array<index, axis_count>>) {
+        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type,
+                                              std::array<index, axis_count>>) {
             return Mdspan(data_, mapping(all, steps));
         } else {
             const mapping compact(all);
@@ -249,7 +257,8 @@ public:
     [[nodiscard]] auto mdspan() const noexcept
         requires(Rank >= 0)
     {
-        return to<std::mdspan<T, std::dextents<std::int64_t, static_cast<std::size_t>(Rank)>, std::layout_stride>>();
+        return to<std::mdspan<T, std::dextents<std::int64_t, static_cast<std::size_t>(Rank)>,
+                              std::layout_stride>>();
     }
 #endif
 

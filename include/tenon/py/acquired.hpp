@@ -1,4 +1,5 @@
-// tenon/py/acquired.hpp: where a rung of the import ladder puts what it found: a checked tensor and what keeps it alive.
+// tenon/py/acquired.hpp: where a rung of the import ladder puts what it found: a checked tensor and what
+// keeps it alive.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +19,16 @@ namespace tenon::py {
 
 /// How an import is to be done.
 struct import_options {
-    bool writable = false;                    ///< refuse what may not be written to
-    std::optional<bool> copy = {};            ///< true: always a copy; false: never; nullopt: only if needed
-    std::optional<device> to = {};            ///< where the data must be, asked of the producer if it is elsewhere
+    bool writable = false;          ///< refuse what may not be written to
+    std::optional<bool> copy = {};  ///< true: always a copy; false: never; nullopt: only if needed
+    std::optional<device> to = {};  ///< where the data must be, asked of the producer if it is elsewhere
     std::optional<std::intptr_t> stream = {};  ///< the consumer's stream, as `__dlpack__` numbers them
-    bool trust_legacy = false;                ///< a legacy struct cannot say "read-only": believe that it is not
-    bool allow_unknown = false;               ///< let dtype and device codes through that DLPack 1.3 does not define
+    bool trust_legacy = false;   ///< a legacy struct cannot say "read-only": believe that it is not
+    bool allow_unknown = false;  ///< let dtype and device codes through that DLPack 1.3 does not define
 
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
-    /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the CPU's.
+    /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the
+    /// CPU's.
     [[nodiscard]] bool is_met_by(device where) const noexcept {
         return !to || *to == where || (*to == device{} && where.is_host_accessible());
     }
@@ -74,39 +76,41 @@ inline void release_buffer(void* subject, void* home) noexcept {
 
 }  // namespace detail
 
-/// Room for one import on the stack: the checked tensor, its metadata, its owner, and a buffer if it needs one.
-/// Deliberately not initialised beyond its owner: a borrowed argument pays only for what it has.
+/// Room for one import on the stack: the checked tensor, its metadata, its owner, and a buffer if it needs
+/// one. Deliberately not initialised beyond its owner: a borrowed argument pays only for what it has.
 class acquired : public tensor_ref {
 public:
     acquired() noexcept {}  // NOLINT(modernize-use-equals-default): = default would zero the storage
     acquired(const acquired&) = delete;
     acquired& operator=(const acquired&) = delete;
 
-    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed). The strides
-    /// of all axes that are stepped along are or-ed into `odd_steps`, if given.
-    TENON_HOT [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                                               import_policy policy, std::int64_t* odd_steps = nullptr) noexcept {
+    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed). The
+    /// strides of all axes that are stepped along are or-ed into `odd_steps`, if given.
+    TENON_HOT [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
+                                               abi::dl_version version, import_policy policy,
+                                               std::int64_t* odd_steps = nullptr) noexcept {
         if (auto ok = tenon::detail::validator::check_arrays(t); !ok) [[unlikely]]
             return ok;
         return tenon::detail::validator::check(t, flags, version, storage, policy, *this, odd_steps);
     }
     /// The same when shape and strides have been written to `storage` already.
-    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags, import_policy policy) noexcept {
+    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags,
+                                            import_policy policy) noexcept {
         return tenon::detail::validator::check_stored(t, flags, {0, 0}, storage, policy, *this);
     }
     /// The same when the axes come from `axis(i)`. None of these protocols states a DLPack version.
     template <class Axis>
-    TENON_HOT [[nodiscard]] result<void> admit_axes(const abi::dl_tensor& t, std::uint64_t flags, import_policy policy,
-                                                    Axis&& axis) noexcept {
+    TENON_HOT [[nodiscard]] result<void> admit_axes(const abi::dl_tensor& t, std::uint64_t flags,
+                                                    import_policy policy, Axis&& axis) noexcept {
         return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, policy, *this, axis);
     }
 
     void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
 
     keep_alive owner;
-    bool owning = false;                      ///< the tensor must outlive the call: the rung keeps something alive
-    Py_buffer buffer;                         ///< used by a borrowing buffer import only
-    std::int64_t storage[2 * max_rank];       ///< shape, then strides
+    bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive
+    Py_buffer buffer;                    ///< used by a borrowing buffer import only
+    std::int64_t storage[2 * max_rank];  ///< shape, then strides
 };
 
 }  // namespace tenon::py

@@ -1,4 +1,5 @@
-// tenon/py/buffer_view.hpp: what the buffer protocol and the array interfaces share: holding a buffer, byte strides, format faults.
+// tenon/py/buffer_view.hpp: what the buffer protocol and the array interfaces share: holding a buffer, byte
+// strides, format faults.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +29,8 @@ namespace tenon::py {
     }
 }
 
-/// Byte steps to element steps. A step that is not a whole number of elements cannot be expressed, except where
-/// it is never taken: along an axis of one element, or in an empty array.
+/// Byte steps to element steps. A step that is not a whole number of elements cannot be expressed, except
+/// where it is never taken: along an axis of one element, or in an empty array.
 template <class Int>
 [[nodiscard]] result<void> byte_strides_to_elements(extents shape, const Int* bytes, std::int64_t itemsize,
                                                     std::int64_t* elements) noexcept {
@@ -37,7 +38,8 @@ template <class Int>
     for (std::size_t i = 0; i < shape.size(); ++i) {
         const auto step = static_cast<std::int64_t>(bytes[i]);
         if (step % itemsize != 0 && shape[i] > 1 && !empty) {
-            return refused("strides", "the step in bytes is not a multiple of the element size", step, itemsize)
+            return refused("strides", "the step in bytes is not a multiple of the element size", step,
+                           itemsize)
                 .at_axis(static_cast<std::int32_t>(i))
                 .with_advice("make a contiguous copy");
         }
@@ -46,7 +48,8 @@ template <class Int>
     return {};
 }
 
-/// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the heap.
+/// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the
+/// heap.
 [[nodiscard]] inline rung_result hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
                                              Py_buffer*& held, error& why) noexcept {
     held = out.owning ? static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer))) : &out.buffer;
@@ -61,7 +64,8 @@ template <class Int>
         why = refused("buffer", "the exporter failed without an exception");
         return rung_result::refused;
     }
-    out.owner = keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here);
+    out.owner =
+        keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here);
     if (PyErr_Occurred() == nullptr) return rung_result::taken;
     out.owner.reset();
     return rung_result::raised;

@@ -17,13 +17,15 @@ inline constexpr const char* capsule_used_legacy = "used_dltensor";
 inline constexpr const char* capsule_used_versioned = "used_dltensor_versioned";
 inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
-/// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused stays
-/// alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
-[[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options, interpreter* home,
-                                              acquired& out, error& why) noexcept {
+/// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
+/// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
+[[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options,
+                                              interpreter* home, acquired& out, error& why) noexcept {
     const critical_section alone(capsule);
     const char* const name = PyCapsule_GetName(capsule);
-    const auto is_named = [&](const char* wanted) { return name != nullptr && std::strcmp(name, wanted) == 0; };
+    const auto is_named = [&](const char* wanted) {
+        return name != nullptr && std::strcmp(name, wanted) == 0;
+    };
     const bool versioned = is_named(capsule_versioned);
     if (!versioned && !is_named(capsule_legacy)) {
         PyErr_Clear();  // an invalid capsule sets one when asked for its name

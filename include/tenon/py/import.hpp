@@ -1,4 +1,5 @@
-// tenon/py/import.hpp: the import ladder: any Python object becomes a checked tensor, owned or for the length of a call.
+// tenon/py/import.hpp: the import ladder: any Python object becomes a checked tensor, owned or for the length
+// of a call.
 #pragma once
 
 #include <cstddef>
@@ -79,12 +80,16 @@ public:
             raise(first_, who + ". Tried:" + list);
         else
             raise(errc::not_an_array,
-                  who + ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" + list);
+                  who +
+                      ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" +
+                      list);
     } catch (...) {
         PyErr_NoMemory();
     }
 
-    static std::string type_name(PyObject* obj) { return std::string("'") + Py_TYPE(obj)->tp_name + "' object"; }
+    static std::string type_name(PyObject* obj) {
+        return std::string("'") + Py_TYPE(obj)->tp_name + "' object";
+    }
 
 private:
     enum class answer : unsigned char { untried, absent, refused };
@@ -127,7 +132,8 @@ private:
         plan.direct = direct_way::exchange_table;
     else if (plan.numpy_struct && !plan.masked)
         plan.direct = direct_way::numpy_struct;
-    else if (plan.has_buffer && (plan.prefer_buffer || only_buffer) && PyType_IsSubtype(type, &PyType_Type) == 0)
+    else if (plan.has_buffer && (plan.prefer_buffer || only_buffer) &&
+             PyType_IsSubtype(type, &PyType_Type) == 0)
         plan.direct = direct_way::buffer;
     remember_plan(plan);
     return true;
@@ -155,13 +161,14 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 }
 
 /// `__dlpack__`, with what must be known beforehand.
-[[nodiscard]] inline rung_result take_dlpack(PyObject* obj, const type_plan& plan, const import_options& options,
-                                             bool writable, interpreter& here, acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take_dlpack(PyObject* obj, const type_plan& plan,
+                                             const import_options& options, bool writable, interpreter& here,
+                                             acquired& out, error& why) noexcept {
     bool needs_grad = false;
     if (plan.guarded) {
         const auto verdict = exchange::ask_guards(
             obj, {.conjugate = true, .negative = true, .grad = writable, .writable = writable});
-        if (verdict.result != rung_result::taken) return verdict.result;
+        if (!verdict.allowed) return rung_result::raised;
         needs_grad = verdict.needs_grad;
     }
     const rung_result got = dlpack::take(obj, plan, options, here, out, why);
@@ -190,7 +197,8 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 /// Whether a rung delivered what was asked for.
 [[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, error& why) noexcept {
     if (!options.is_met_by(got.device())) {
-        why = refused("device", "the data is not on the device asked for", got.device().type, options.to->type);
+        why =
+            refused("device", "the data is not on the device asked for", got.device().type, options.to->type);
         return false;
     }
     if (options.copy == false && got.is_copied()) {
@@ -201,12 +209,13 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 }
 
 /// The ladder. Leaves the tensor in `out`, or an exception set.
-TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable, acquired& out,
-                                           tried_already* tried = nullptr) noexcept {
+TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable,
+                                           acquired& out, tried_already* tried = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
     if (PyType_Check(obj) != 0) {
-        PyErr_Format(PyExc_TypeError, "tenon: cannot take a tensor from the class '%s'; pass an instance of it",
+        PyErr_Format(PyExc_TypeError,
+                     "tenon: cannot take a tensor from the class '%s'; pass an instance of it",
                      reinterpret_cast<PyTypeObject*>(obj)->tp_name);
         return false;
     }
@@ -219,7 +228,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         return false;
 
     refusals told;
-    error why;
+    error why{};
     ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
     rung_result answer = rung_result::absent;
     // Runs one rung and says whether the climb ends there.
@@ -237,8 +246,8 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         if (answer == rung_result::refused) told.note(r, why);
         return answer == rung_result::taken || answer == rung_result::raised;
     };
-    // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the same
-    // library would only say it again, or trip over it.
+    // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the
+    // same library would only say it again, or trip over it.
     const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
     const import_policy policy = options.policy();
     const bool host_will_do = !options.to || *options.to == device{};  // for rungs that know no other place
@@ -253,29 +262,34 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     const bool ended =
         PyCapsule_CheckExact(obj)
             ? ends_at(rung::capsule, true, [&] { return bare_capsule::take(obj, options, *here, out, why); })
-            : ends_at(rung::exchange_table, plan.table_fault != nullptr || (plan.table != nullptr && !options.stream && host_will_do),
-                      [&] {
-                          if (plan.table_fault != nullptr) {
-                              why = refused("exchange table", plan.table_fault);
-                              return rung_result::refused;
-                          }
-                          return out.owning ? exchange::own(obj, plan, writable, policy, *here, out, why)
-                                            : exchange::borrow(obj, plan, writable, policy, out, why);
-                      }) ||
+            : ends_at(
+                  rung::exchange_table,
+                  plan.table_fault != nullptr || (plan.table != nullptr && !options.stream && host_will_do),
+                  [&] {
+                      if (plan.table_fault != nullptr) {
+                          why = refused("exchange table", plan.table_fault);
+                          return rung_result::refused;
+                      }
+                      return out.owning ? exchange::own(obj, plan, writable, policy, *here, out, why)
+                                        : exchange::borrow(obj, plan, writable, policy, out, why);
+                  }) ||
                   is_settled() ||
                   ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
                           [&] { return numpy::take(obj, policy, here, out, why); }) ||
                   is_settled() ||
-                  (plan.prefer_buffer && host_will_do && ends_at(rung::buffer_protocol, true, [&] {
-                       return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why, swallowed);
-                   })) ||
+                  (plan.prefer_buffer && host_will_do &&
+                   ends_at(rung::buffer_protocol, true,
+                           [&] {
+                               return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why,
+                                                          swallowed);
+                           })) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
                           [&] { return take_dlpack(obj, plan, options, writable, *here, out, why); }) ||
                   ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
                           [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
-                  (!plan.prefer_buffer && ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do, [&] {
-                       return buffer::take(obj, plan.immutable, policy, *here, out, why);
-                   })) ||
+                  (!plan.prefer_buffer &&
+                   ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do,
+                           [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
                   ends_at(rung::array_interface, host_will_do,
                           [&] { return array_interface::take(obj, plan, policy, *here, out, why); });
     if (answer == rung_result::raised && swallowed) {
@@ -320,11 +334,13 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             interpreter* const home = interpreter::current();
             if (home == nullptr) return false;
             tried.which = rung::buffer_protocol;
-            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out, tried.why, tried.swallowed)
+            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out,
+                                                               tried.why, tried.swallowed)
                                          : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
             break;
         }
-        case direct_way::none: return climb(obj, {}, writable, out);
+        case direct_way::none:
+            return climb(obj, {}, writable, out);
     }
     if (answer == rung_result::taken) [[likely]]
         return true;
@@ -334,19 +350,23 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
 
 /// NumPy's array is common and its struct so quick to read that even the plan is left out.
 TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) noexcept {
-    return Py_TYPE(obj) == numpy::known_ndarray.load(std::memory_order_relaxed) && numpy::borrow_ordinary(obj, out);
+    return Py_TYPE(obj) == numpy::known_ndarray.load(std::memory_order_relaxed) &&
+           numpy::borrow_ordinary(obj, out);
 }
 
 }  // namespace detail
 
-/// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null with
-/// a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried. Needs an
-/// attached thread state; the tensor may be dropped on any thread, with or without one.
-[[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj, const import_options& options = {}) noexcept {
+/// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null
+/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried.
+/// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
+[[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
+                                                       const import_options& options = {}) noexcept {
     acquired got;
     got.owning = true;
-    const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.allow_unknown;
-    if (plain ? !detail::acquire(obj, options.writable, got) : !detail::climb(obj, options, options.writable, got))
+    const bool plain =
+        !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.allow_unknown;
+    if (plain ? !detail::acquire(obj, options.writable, got)
+              : !detail::climb(obj, options, options.writable, got))
         return std::nullopt;
     if (options.copy == true && (!got.is_copied() || got.is_read_only())) {
         auto copied = copy_to_host(got);
@@ -368,13 +388,14 @@ TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) n
 /// Imports for the length of one call: `fn(const tensor_ref&)` runs if the object is a tensor that meets
 /// `wanted`. Neither the reference nor anything it points to may be kept.
 ///
-/// `fn` returns a pointer (null then means that an exception is set, as for any C function of Python) and so does
-/// this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type has been
-/// seen before there is no allocation and no Python call.
+/// `fn` returns a pointer (null then means that an exception is set, as for any C function of Python) and so
+/// does this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type
+/// has been seen before there is no allocation and no Python call.
 template <class Fn>
 TENON_HOT inline auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
     using R = std::invoke_result_t<Fn&, const tensor_ref&>;
-    static_assert(std::is_pointer_v<R> || std::is_void_v<R>, "py::borrow: the function must return a pointer or nothing");
+    static_assert(std::is_pointer_v<R> || std::is_void_v<R>,
+                  "py::borrow: the function must return a pointer or nothing");
     using answer = std::conditional_t<std::is_void_v<R>, bool, R>;
     acquired got;
     if (!detail::borrow_numpy(obj, got) && !detail::acquire(obj, wanted.writable, got)) [[unlikely]]

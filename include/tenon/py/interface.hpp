@@ -1,4 +1,5 @@
-// tenon/py/interface.hpp: reading the mapping behind `__array_interface__` and `__cuda_array_interface__`, field by field.
+// tenon/py/interface.hpp: reading the mapping behind `__array_interface__` and `__cuda_array_interface__`,
+// field by field.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@
 
 namespace tenon::py {
 
-/// The fields of an array interface, each an owned reference or nothing. Taken out before any is read, because
-/// reading one may run code that changes the mapping.
+/// The fields of an array interface, each an owned reference or nothing. Taken out before any is read,
+/// because reading one may run code that changes the mapping.
 struct interface_fields {
     ref version, shape, typestr, data, strides, offset, mask, descr, stream;
 
@@ -46,8 +47,8 @@ struct interface_fields {
     }
 };
 
-/// What an interface says, checked as far as it goes without looking at memory. Shape and strides (in elements)
-/// are in the `acquired` it was read into.
+/// What an interface says, checked as far as it goes without looking at memory. Shape and strides (in
+/// elements) are in the `acquired` it was read into.
 struct interface_description {
     dtype type{};
     std::int32_t ndim = 0;
@@ -58,8 +59,8 @@ struct interface_description {
 
 namespace detail {
 
-/// A Python failure while reading a field: a wrong type or range is the producer's malformed interface, anything
-/// else (KeyboardInterrupt, an `__index__` that raises) is an exception of its own.
+/// A Python failure while reading a field: a wrong type or range is the producer's malformed interface,
+/// anything else (KeyboardInterrupt, an `__index__` that raises) is an exception of its own.
 [[nodiscard]] inline rung_result field_failed(const char* field, const char* problem, error& why) noexcept {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
         PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
@@ -71,7 +72,8 @@ namespace detail {
 
 /// The items of a tuple or list, without the iterator a subclass may bring.
 [[nodiscard]] inline ref as_tuple(PyObject* value) noexcept {
-    return ref::take(PyList_Check(value) ? PyList_AsTuple(value) : PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value)));
+    return ref::take(PyList_Check(value) ? PyList_AsTuple(value)
+                                         : PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value)));
 }
 
 /// A tuple or list of integers.
@@ -88,17 +90,21 @@ namespace detail {
     for (Py_ssize_t i = 0; i < n; ++i) {
         const ref number = ref::take(PyNumber_Index(PyTuple_GET_ITEM(items.get(), i)));
         out[i] = number ? PyLong_AsLongLong(number.get()) : -1;
-        if (PyErr_Occurred() != nullptr) return field_failed(field, "an item is not an integer of 64 bits", why);
+        if (PyErr_Occurred() != nullptr)
+            return field_failed(field, "an item is not an integer of 64 bits", why);
     }
     count = static_cast<std::int32_t>(n);
     return rung_result::taken;
 }
 
-/// The address in a `(address, read_only)` pair: an integer, or a hexadecimal string in interfaces of version 2.
-[[nodiscard]] inline rung_result read_address(PyObject* pair, interface_description& out, error& why) noexcept {
+/// The address in a `(address, read_only)` pair: an integer, or a hexadecimal string in interfaces of
+/// version 2.
+[[nodiscard]] inline rung_result read_address(PyObject* pair, interface_description& out,
+                                              error& why) noexcept {
     const ref items = as_tuple(pair);
     if (!items) return rung_result::raised;
-    if (PyTuple_GET_SIZE(items.get()) != 2) return field_failed("data", "it is not a pair of address and flag", why);
+    if (PyTuple_GET_SIZE(items.get()) != 2)
+        return field_failed("data", "it is not a pair of address and flag", why);
     PyObject* const address = PyTuple_GET_ITEM(items.get(), 0);
     ref number;
     if (PyUnicode_Check(address)) {
@@ -109,7 +115,8 @@ namespace detail {
     }
     if (!number) return field_failed("data", "the address is not an integer", why);
     const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
-    if (PyErr_Occurred() != nullptr) return field_failed("data", "the address is not one of this machine", why);
+    if (PyErr_Occurred() != nullptr)
+        return field_failed("data", "the address is not one of this machine", why);
     const int read_only = PyObject_IsTrue(PyTuple_GET_ITEM(items.get(), 1));
     if (read_only < 0) return rung_result::raised;
     out.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(value));
@@ -125,7 +132,8 @@ namespace detail {
     PyObject* const only = PyList_GET_ITEM(descr, 0);
     if (PyList_GET_SIZE(descr) != 1 || !PyTuple_Check(only) || PyTuple_GET_SIZE(only) != 2) return true;
     PyObject* const name = PyTuple_GET_ITEM(only, 0);
-    return !PyUnicode_Check(name) || PyUnicode_GetLength(name) != 0 || !PyUnicode_Check(PyTuple_GET_ITEM(only, 1));
+    return !PyUnicode_Check(name) || PyUnicode_GetLength(name) != 0 ||
+           !PyUnicode_Check(PyTuple_GET_ITEM(only, 1));
 }
 
 }  // namespace detail
@@ -140,7 +148,8 @@ namespace detail {
     if (!fields.shape) return refuse(malformed("shape", "it is missing"));
     if (!fields.typestr || !PyUnicode_Check(fields.typestr.get()))
         return refuse(malformed("typestr", "it is missing or not a string"));
-    if (fields.mask) return refuse(refused("mask", "masked arrays cannot be expressed").with_advice("fill them first"));
+    if (fields.mask)
+        return refuse(refused("mask", "masked arrays cannot be expressed").with_advice("fill them first"));
 
     const char* const text = PyUnicode_AsUTF8(fields.typestr.get());
     if (text == nullptr) {
@@ -151,7 +160,8 @@ namespace detail {
     if (parsed.fault != format_fault::none) return refuse(format_error("typestr", parsed.fault));
     said.type = parsed.type;
     if (fields.descr && detail::is_structured(fields.descr.get()))
-        return refuse(refused("descr", "structured elements cannot be expressed").with_advice("pass one field of it"));
+        return refuse(
+            refused("descr", "structured elements cannot be expressed").with_advice("pass one field of it"));
 
     if (const auto r = detail::read_integers(fields.shape.get(), "shape", out.storage, said.ndim, why);
         r != rung_result::taken)
@@ -170,7 +180,9 @@ namespace detail {
             r != rung_result::taken)
             return r;
         if (count != said.ndim) return refuse(malformed("strides", "there is not one for each axis", count));
-        if (auto ok = byte_strides_to_elements({out.storage, n}, bytes, said.type.itemsize(), out.storage + n); !ok)
+        if (auto ok =
+                byte_strides_to_elements({out.storage, n}, bytes, said.type.itemsize(), out.storage + n);
+            !ok)
             return refuse(ok.error());
     } else {
         fill_row_major({out.storage, n}, out.storage + n);

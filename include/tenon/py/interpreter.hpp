@@ -1,4 +1,5 @@
-// tenon/py/interpreter.hpp: what the importer keeps per interpreter, and how a thread reaches an interpreter to release things.
+// tenon/py/interpreter.hpp: what the importer keeps per interpreter, and how a thread reaches an interpreter
+// to release things.
 //
 // A record outlives its interpreter (a few hundred bytes that are never freed), so that a release that comes
 // too late, from any thread, can see that it is too late and leak instead of crashing.
@@ -32,7 +33,8 @@ inline long process_id() noexcept {
 }
 }  // namespace detail
 
-/// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be entered.
+/// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be
+/// entered.
 class interpreter {
 public:
     // Names looked up on producers.
@@ -52,11 +54,11 @@ public:
     PyObject* stream = nullptr;
     PyObject* dl_device = nullptr;
     PyObject* copy = nullptr;
-    PyObject* our_version = nullptr;        ///< (1, 3)
-    PyObject* only_max_version = nullptr;   ///< ("max_version",)
-    PyObject* malformed_error = nullptr;    ///< the exception type, made when first raised
-    signed char numpy_layout = 0;           ///< 0 not looked yet, 1 as we know it, -1 another
-    PyObject* numpy_ndarray = nullptr;      ///< borrowed for life: numpy keeps its type
+    PyObject* our_version = nullptr;       ///< (1, 3)
+    PyObject* only_max_version = nullptr;  ///< ("max_version",)
+    PyObject* malformed_error = nullptr;   ///< the exception type, made when first raised
+    signed char numpy_layout = 0;          ///< 0 not looked yet, 1 as we know it, -1 another
+    PyObject* numpy_ndarray = nullptr;     ///< borrowed for life: numpy keeps its type
 
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
     /// made or the interpreter is beyond use.
@@ -72,8 +74,8 @@ public:
 
     [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
 
-    /// Runs `fn` attached to this interpreter, from any thread, keeping a pending exception as it was. When the
-    /// interpreter is going or gone `fn` is not run: what it would have released leaks, by design.
+    /// Runs `fn` attached to this interpreter, from any thread, keeping a pending exception as it was. When
+    /// the interpreter is going or gone `fn` is not run: what it would have released leaks, by design.
     template <class Fn>
     void enter(Fn&& fn) noexcept {
         if (is_dead()) return;
@@ -83,7 +85,8 @@ public:
             fn();
             return;
         }
-        // Announce first, then look: the closing interpreter looks in the other order, so one of the two sees.
+        // Announce first, then look: the closing interpreter looks in the other order, so one of the two
+        // sees.
         entering_.fetch_add(1);
         if (!closing_.load() && Py_IsInitialized() != 0) enter_detached(here, fn);
         entering_.fetch_sub(1);
@@ -159,7 +162,8 @@ private:
         }
         const std::lock_guard hold(list_lock());
         for (interpreter* i = list_head(); i != nullptr; i = i->next_) {
-            if (i->state_ == state && !i->is_dead()) return i;  // another thread was first; ours idles until the end
+            if (i->state_ == state && !i->is_dead())
+                return i;  // another thread was first; ours idles until the end
         }
         fresh->next_ = list_head();
         list_head() = fresh;
@@ -193,16 +197,16 @@ private:
     }
 
     void clear() noexcept {
-        PyObject** const slots[] = {&dlpack,        &dlpack_device,   &exchange_api,    &exchange_api_1_2,
-                                    &cuda_array_interface, &array_interface, &array_typestr,   &is_conj,
-                                    &is_neg,        &requires_grad,   &untyped_storage, &max_version,     &stream,
-                                    &dl_device,     &copy,            &our_version,     &only_max_version,
-                                    &malformed_error};
+        PyObject** const slots[] = {
+            &dlpack,          &dlpack_device,    &exchange_api,   &exchange_api_1_2, &cuda_array_interface,
+            &array_interface, &array_typestr,    &is_conj,        &is_neg,           &requires_grad,
+            &untyped_storage, &max_version,      &stream,         &dl_device,        &copy,
+            &our_version,     &only_max_version, &malformed_error};
         for (PyObject** slot : slots) Py_CLEAR(*slot);
     }
 
-    /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own dictionary
-    /// drops our objects when it goes.
+    /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own
+    /// dictionary drops our objects when it goes.
     bool watch_exit() noexcept {
         static PyMethodDef close_def = {"tenon_close", &interpreter::on_exit, METH_NOARGS, nullptr};
         PyObject* const dict = PyInterpreterState_GetDict(state_);
@@ -219,7 +223,8 @@ private:
         const ref self = ref::take(PyCapsule_New(this, capsule_name, nullptr));
         const ref hook = self ? ref::take(PyCFunction_New(&close_def, self.get())) : ref();
         const ref atexit = hook ? ref::take(PyImport_ImportModule("atexit")) : ref();
-        const ref done = atexit ? ref::take(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) : ref();
+        const ref done =
+            atexit ? ref::take(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) : ref();
         if (done) return true;
         const error_guard keep;
         (void)PyDict_DelItem(dict, key.get());  // nobody may be told of an interpreter we give up on
@@ -230,8 +235,8 @@ private:
         auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(self, capsule_name));
         if (i == nullptr) return nullptr;
         i->closing_.store(true);
-        // A forked child inherits the count of threads it does not have. Ten seconds are plenty for a release;
-        // one that takes longer must not hang the exit.
+        // A forked child inherits the count of threads it does not have. Ten seconds are plenty for a
+        // release; one that takes longer must not hang the exit.
         if (i->process_ == detail::process_id()) {
             Py_BEGIN_ALLOW_THREADS;
             for (int n = 0; n < 10000 && i->entering_.load() != 0; ++n)

@@ -1,4 +1,5 @@
-// tenon/py/python.hpp: the one place that includes <Python.h>, and the shims that even out CPython 3.10 and later.
+// tenon/py/python.hpp: the one place that includes <Python.h>, and the shims that even out CPython 3.10 and
+// later.
 #pragma once
 
 #ifndef PY_SSIZE_T_CLEAN
@@ -11,7 +12,8 @@
 #endif
 
 // Per-process state of the importer must belong to one extension module alone: two modules built against
-// different versions of these headers may live in one process, and GNU linkers merge inline variables otherwise.
+// different versions of these headers may live in one process, and GNU linkers merge inline variables
+// otherwise.
 #if defined(__GNUC__)
 #define TENON_PRIVATE __attribute__((visibility("hidden")))
 #else
@@ -37,8 +39,8 @@ inline PyThreadState* attached_thread_state() noexcept {
     // Before 3.12 "current" means whoever holds the GIL, this thread or another.
     PyThreadState* const holder = _PyThreadState_UncheckedGet();
     if (holder == PyGILState_GetThisThreadState()) return holder;
-    // That knows threads of the main interpreter only. Another one's are told by their owner, at the price of a
-    // look into a struct that may be another thread's: only where there are other interpreters at all.
+    // That knows threads of the main interpreter only. Another one's are told by their owner, at the price of
+    // a look into a struct that may be another thread's: only where there are other interpreters at all.
     if (holder == nullptr || PyInterpreterState_Head() == PyInterpreterState_Main()) return nullptr;
     return holder->thread_id == PyThread_get_thread_ident() ? holder : nullptr;
 #endif
@@ -53,8 +55,8 @@ inline int get_optional_attr(PyObject* obj, PyObject* name, PyObject** out) noex
 #endif
 }
 
-/// What a class attribute lookup finds along the MRO, with no code of the type's run: a new reference or null,
-/// never an error. Gives the type a version tag where it can have one.
+/// What a class attribute lookup finds along the MRO, with no code of the type's run: a new reference or
+/// null, never an error. Gives the type a version tag where it can have one.
 inline PyObject* lookup_on_type(PyTypeObject* type, PyObject* name) noexcept {
 #if PY_VERSION_HEX >= 0x030D0000
     return _PyType_LookupRef(type, name);
@@ -65,8 +67,8 @@ inline PyObject* lookup_on_type(PyTypeObject* type, PyObject* name) noexcept {
 #endif
 }
 
-/// A number that changes whenever the type or one of its bases does, unique among the interpreter's types; 0 when
-/// the type has none.
+/// A number that changes whenever the type or one of its bases does, unique among the interpreter's types; 0
+/// when the type has none.
 inline unsigned version_tag(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX < 0x030C0000
     if ((type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) == 0) return 0;
@@ -78,8 +80,8 @@ inline unsigned version_tag(PyTypeObject* type) noexcept {
 #endif
 }
 
-/// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is reported
-/// as unraisable. Needs an attached thread state.
+/// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
+/// reported as unraisable. Needs an attached thread state.
 class error_guard {
 public:
 #if PY_VERSION_HEX >= 0x030C0000

@@ -18,8 +18,8 @@ namespace tenon::py {
 
 namespace detail {
 
-/// One type for all extension modules of an interpreter, whoever raises first: a new reference, or null with an
-/// exception set.
+/// One type for all extension modules of an interpreter, whoever raises first: a new reference, or null with
+/// an exception set.
 [[nodiscard]] inline PyObject* shared_malformed_error() noexcept {
     static constexpr const char* name = "tenon.MalformedError";
     PyObject* const shared = PyInterpreterState_GetDict(PyInterpreterState_Get());
@@ -31,8 +31,8 @@ namespace detail {
         if (PyErr_Occurred() != nullptr) return nullptr;
     }
     const ref bases = ref::take(PyTuple_Pack(2, PyExc_ValueError, PyExc_BufferError));
-    ref made = bases ? ref::take(PyErr_NewExceptionWithDoc(name, "The description of a tensor contradicts itself.",
-                                                           bases.get(), nullptr))
+    ref made = bases ? ref::take(PyErr_NewExceptionWithDoc(
+                           name, "The description of a tensor contradicts itself.", bases.get(), nullptr))
                      : ref();
     if (made && shared != nullptr && PyDict_SetItem(shared, key.get(), made.get()) != 0) return nullptr;
     return made.release();
@@ -43,10 +43,14 @@ namespace detail {
 /// The exception type a failure is raised as: borrowed, or null with an exception set.
 [[nodiscard]] inline PyObject* exception_type(errc code) noexcept {
     switch (code) {
-        case errc::not_an_array: return PyExc_TypeError;
-        case errc::refused: return PyExc_BufferError;
-        case errc::no_memory: return PyExc_MemoryError;
-        case errc::malformed: break;
+        case errc::not_an_array:
+            return PyExc_TypeError;
+        case errc::refused:
+            return PyExc_BufferError;
+        case errc::no_memory:
+            return PyExc_MemoryError;
+        case errc::malformed:
+            break;
     }
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;

@@ -1,9 +1,11 @@
-// tenon/py/type_plan.hpp: what is known of a Python type's protocols, remembered per thread until the type changes.
+// tenon/py/type_plan.hpp: what is known of a Python type's protocols, remembered per thread until the type
+// changes.
 //
-// An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the type
-// or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it describes: not
-// when the type dies and another takes its address, not when a protocol attribute is added later. Tags are
-// unique per interpreter, so entries of heap types also name the interpreter. Entries hold no references.
+// An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the
+// type or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it
+// describes: not when the type dies and another takes its address, not when a protocol attribute is added
+// later. Tags are unique per interpreter, so entries of heap types also name the interpreter. Entries hold no
+// references.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +20,8 @@
 
 namespace tenon::py {
 
-/// A question to an object, by a method without arguments or an attribute: the C function behind it is found once,
-/// where there is one, so that asking costs no attribute lookup.
+/// A question to an object, by a method without arguments or an attribute: the C function behind it is found
+/// once, where there is one, so that asking costs no attribute lookup.
 class object_query {
 public:
     constexpr object_query() noexcept = default;
@@ -30,8 +32,9 @@ public:
         if (!found) return query;
         query.kind_ = kind::python;
         // A descriptor borrowed from an unrelated class must do its own type check, and raise.
-        const bool fits = (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
-                          PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
+        const bool fits =
+            (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
+            PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
         if (fits && Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
             const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
             query.is_method_ = true;
@@ -45,7 +48,8 @@ public:
             query.getter_ = def->get;
             query.closure_ = def->closure;
         } else {
-            query.is_method_ = Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
+            query.is_method_ =
+                Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
         }
         return query;
     }
@@ -55,11 +59,15 @@ public:
     /// The answer, or nothing with an exception set. The attribute must exist.
     [[nodiscard]] ref fetch(PyObject* self, PyObject* name) const noexcept {
         switch (kind_) {
-            case kind::none: break;
-            case kind::c_method: return ref::take(method_(self, nullptr));
-            case kind::c_getter: return ref::take(getter_(self, closure_));
+            case kind::none:
+                break;
+            case kind::c_method:
+                return ref::take(method_(self, nullptr));
+            case kind::c_getter:
+                return ref::take(getter_(self, closure_));
             case kind::python:
-                return ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name) : PyObject_GetAttr(self, name));
+                return ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name)
+                                            : PyObject_GetAttr(self, name));
         }
         return {};
     }
@@ -86,11 +94,13 @@ struct tensor_guards {
     object_query conjugate;
     object_query negative;
     object_query requires_grad;
-    object_query storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
+    object_query
+        storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
 
     [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
         return {object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
-                object_query::find(type, names.requires_grad), object_query::find(type, names.untyped_storage)};
+                object_query::find(type, names.requires_grad),
+                object_query::find(type, names.untyped_storage)};
     }
     [[nodiscard]] bool exist() const noexcept {
         return conjugate.exists() || negative.exists() || requires_grad.exists();
@@ -136,22 +146,22 @@ struct type_plan {
     unsigned epoch = 0;            ///< see `tag_epoch`
     bool any_interpreter = false;  ///< a static type: the same in all of them
     direct_way direct = direct_way::none;
-    bool numpy_struct = false;     ///< exactly numpy.ndarray, of the layout we know
+    bool numpy_struct = false;  ///< exactly numpy.ndarray, of the layout we know
     bool has_buffer = false;
-    bool prefer_buffer = false;    ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
-    bool guarded = false;          ///< the guards below must be asked: not everything it has is what it shows
-    bool masked = false;           ///< a numpy.ma array: what the mask hides must not be shown
-    bool dtype_first = false;      ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
-    bool buffer_first = false;     ///< `prefer_buffer` may be taken up again
-    bool honest_borrow = false;    ///< a borrowed tensor of this table is known to be writable
-    bool immutable = false;        ///< never to be written to
+    bool prefer_buffer = false;  ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
+    bool guarded = false;        ///< the guards below must be asked: not everything it has is what it shows
+    bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
+    bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
+    bool buffer_first = false;   ///< `prefer_buffer` may be taken up again
+    bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
+    bool immutable = false;      ///< never to be written to
     dlpack_dialect dialect = dlpack_dialect::unknown;
     attribute_place dlpack = attribute_place::nowhere;
     attribute_place dlpack_device = attribute_place::nowhere;
     attribute_place cuda_array_interface = attribute_place::nowhere;
     attribute_place array_interface = attribute_place::nowhere;
     attribute_place array_typestr = attribute_place::nowhere;
-    unsigned departures = 0;                    ///< with the address below, the interpreter of a heap type
+    unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
     PyInterpreterState* interpreter = nullptr;
     const abi::exchange_api* table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
@@ -166,7 +176,8 @@ inline type_plan& slot_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
     return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
 }
-/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), which changes that of `object` too.
+/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), which changes that of `object`
+/// too.
 inline unsigned tag_epoch() noexcept {
 #if PY_VERSION_HEX < 0x030B0000
     return version_tag(&PyBaseObject_Type);
@@ -181,12 +192,15 @@ inline unsigned tag_epoch() noexcept {
 TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
     type_plan* plan = &detail::slot_of(type);
 #if defined(__GNUC__)
-    asm("" : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each use
+    asm(""
+        : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each
+                        // use
 #endif
-    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type) || plan->epoch != detail::tag_epoch())
+    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type) ||
+        plan->epoch != detail::tag_epoch())
         return nullptr;
-    if (!plan->any_interpreter &&
-        (plan->interpreter != current_thread_state()->interp || plan->departures != interpreter::departures()))
+    if (!plan->any_interpreter && (plan->interpreter != current_thread_state()->interp ||
+                                   plan->departures != interpreter::departures()))
         return nullptr;
     return plan;
 }

@@ -1,4 +1,5 @@
-// tenon/py/export/capsule.hpp: a tensor owned by a Python object leaves as a DLPack capsule, legacy or versioned.
+// tenon/py/export/capsule.hpp: a tensor owned by a Python object leaves as a DLPack capsule, legacy or
+// versioned.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,9 @@ void drop_unconsumed(PyObject* capsule, const char* name) noexcept {
     auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
     if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
 }
-inline void drop_legacy(PyObject* capsule) noexcept { drop_unconsumed<abi::managed_tensor>(capsule, capsule_legacy); }
+inline void drop_legacy(PyObject* capsule) noexcept {
+    drop_unconsumed<abi::managed_tensor>(capsule, capsule_legacy);
+}
 inline void drop_versioned(PyObject* capsule) noexcept {
     drop_unconsumed<abi::managed_tensor_versioned>(capsule, capsule_versioned);
 }
@@ -59,13 +62,15 @@ template <class Managed>
     }
     if constexpr (versioned) {
         whole->managed.version = {abi::dlpack_major, abi::dlpack_minor};
-        // "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no other.
+        // "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no
+        // other.
         whole->managed.flags = (t.flags() & ~abi::flag::is_copied) | (fresh_copy ? abi::flag::is_copied : 0);
     }
     // Consumers that ignore `byte_offset` are common: it is folded into the address wherever there is one.
     const bool fold = !t.device().has_opaque_handle();
-    whole->managed.tensor = {fold ? t.data() : t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
-                             shape,                      shape + rank,        fold ? 0 : t.byte_offset()};
+    whole->managed.tensor = {
+        fold ? t.data() : t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(), shape, shape + rank,
+        fold ? 0 : t.byte_offset()};
     whole->managed.manager_ctx = whole;
     whole->managed.deleter = &exported<Managed>::release;
     whole->home = home;
@@ -82,16 +87,17 @@ template <class Managed>
 
 }  // namespace detail
 
-/// A new capsule over memory that `keeper` keeps alive; null with an exception set on failure. A legacy capsule
-/// cannot say that memory is read-only, so read-only tensors never leave in one. `fresh_copy` says that the memory
-/// was copied for this consumer alone.
+/// A new capsule over memory that `keeper` keeps alive; null with an exception set on failure. A legacy
+/// capsule cannot say that memory is read-only, so read-only tensors never leave in one. `fresh_copy` says
+/// that the memory was copied for this consumer alone.
 [[nodiscard]] inline PyObject* to_capsule(const tensor_ref& t, PyObject* keeper, bool versioned,
                                           bool fresh_copy = false) noexcept {
     if (versioned) return detail::make_capsule<abi::managed_tensor_versioned>(t, keeper, fresh_copy);
     if (t.is_read_only() || t.is_subbyte_padded()) {
-        PyErr_SetString(PyExc_BufferError,
-                        "tenon: a read-only (or padded sub-byte) tensor cannot leave as a legacy DLPack capsule, which "
-                        "has no flags; pass max_version=(1, 0) or later");
+        PyErr_SetString(
+            PyExc_BufferError,
+            "tenon: a read-only (or padded sub-byte) tensor cannot leave as a legacy DLPack capsule, which "
+            "has no flags; pass max_version=(1, 0) or later");
         return nullptr;
     }
     return detail::make_capsule<abi::managed_tensor>(t, keeper, false);

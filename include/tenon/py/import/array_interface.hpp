@@ -1,4 +1,5 @@
-// tenon/py/import/array_interface.hpp: the rung for `__array_interface__` version 3 and the attributes of version 2.
+// tenon/py/import/array_interface.hpp: the rung for `__array_interface__` version 3 and the attributes of
+// version 2.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ namespace detail {
                                                   const interface_description& said, import_policy policy,
                                                   interpreter& here, acquired& out, error& why) noexcept {
     Py_buffer* held = nullptr;
-    if (const auto got = hold_buffer(source, PyBUF_SIMPLE, here, out, held, why); got != rung_result::taken) return got;
+    if (const auto got = hold_buffer(source, PyBUF_SIMPLE, here, out, held, why); got != rung_result::taken)
+        return got;
     const auto give_up = [&](const error& e) {
         why = e;
         out.owner.reset();
@@ -46,7 +48,8 @@ namespace detail {
     };
     if (offset < 0 || held->len < 0 || offset > held->len)
         return give_up(malformed("offset", "it lies outside the buffer", offset));
-    if (held->buf == nullptr && held->len != 0) return give_up(malformed("data", "the buffer's address is null"));
+    if (held->buf == nullptr && held->len != 0)
+        return give_up(malformed("data", "the buffer's address is null"));
     const abi::dl_tensor t{held->buf != nullptr ? static_cast<char*>(held->buf) + offset : nullptr,
                            {abi::device_code::cpu, 0},
                            said.ndim,
@@ -69,8 +72,8 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the interface; the object and the dictionary are both kept, since either may own the memory (F71).
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, import_policy policy, interpreter& here,
-                                      acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, import_policy policy,
+                                      interpreter& here, acquired& out, error& why) noexcept {
     interface_fields fields;
     ref dict;
     if (plan.array_interface != attribute_place::nowhere) {
@@ -85,7 +88,8 @@ namespace detail {
         }
         if (!fields.read(dict.get())) return rung_result::raised;
         if (interface_version(fields) != 3) {
-            why = refused("version", "only version 3 of the array interface is known", interface_version(fields), 3);
+            why = refused("version", "only version 3 of the array interface is known",
+                          interface_version(fields), 3);
             return rung_result::refused;
         }
     } else {
@@ -100,7 +104,8 @@ namespace detail {
         if (fields.offset) {
             const ref number = ref::take(PyNumber_Index(fields.offset.get()));
             offset = number ? PyLong_AsLongLong(number.get()) : -1;
-            if (PyErr_Occurred() != nullptr) return py::detail::field_failed("offset", "it is not an integer", why);
+            if (PyErr_Occurred() != nullptr)
+                return py::detail::field_failed("offset", "it is not an integer", why);
         }
         PyObject* const source = fields.data ? fields.data.get() : obj;
         if (PyObject_CheckBuffer(source) == 0) {
@@ -110,7 +115,8 @@ namespace detail {
         return detail::take_from_buffer(source, offset, plan.immutable, said, policy, here, out, why);
     }
 
-    const abi::dl_tensor t{said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
+    const abi::dl_tensor t{
+        said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
     if (auto ok = out.admit_stored(t, flags, policy); !ok) {
         why = ok.error();

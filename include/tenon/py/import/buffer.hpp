@@ -19,7 +19,8 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
 namespace detail {
 
 /// Turns a filled Py_buffer into a checked tensor. Every field is the exporter's word and is looked at.
-[[nodiscard]] inline rung_result read(const Py_buffer& b, import_policy policy, acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result read(const Py_buffer& b, import_policy policy, acquired& out,
+                                      error& why) noexcept {
     const auto refuse = [&](const error& e) {
         why = e;
         return rung_result::refused;
@@ -38,7 +39,8 @@ namespace detail {
         if (n != 0 && array != nullptr && tenon::detail::is_implausible(array))
             return refuse(malformed("shape", "a pointer to shape, strides or suboffsets cannot be an array"));
     }
-    if (b.shape == nullptr && n > 1) return refuse(malformed("shape", "the pointer is null although there are axes"));
+    if (b.shape == nullptr && n > 1)
+        return refuse(malformed("shape", "the pointer is null although there are axes"));
     for (std::size_t i = 0; i < n; ++i) {
         if (b.suboffsets != nullptr && b.suboffsets[i] >= 0) {
             return refuse(refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
@@ -53,13 +55,16 @@ namespace detail {
     const auto count = element_count({out.storage, n});
     std::int64_t bytes = 0;
     if (!count || tenon::detail::mul_overflows(*count, b.itemsize, bytes) || bytes != b.len)
-        return refuse(malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
+        return refuse(
+            malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
     if (b.strides == nullptr) {
         fill_row_major({out.storage, n}, out.storage + n);
-    } else if (auto ok = byte_strides_to_elements({out.storage, n}, b.strides, b.itemsize, out.storage + n); !ok) {
+    } else if (auto ok = byte_strides_to_elements({out.storage, n}, b.strides, b.itemsize, out.storage + n);
+               !ok) {
         return refuse(ok.error());
     }
-    const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr, 0};
+    const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr,
+                           0};
     const std::uint64_t flags = b.readonly != 0 ? abi::flag::read_only : 0;
     if (auto ok = out.admit_stored(t, flags, policy); !ok) return refuse(ok.error());
     return rung_result::taken;
@@ -67,8 +72,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a bytearray
-/// or mmap cannot be resized or closed meanwhile.
+/// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a
+/// bytearray or mmap cannot be resized or closed meanwhile.
 [[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, import_policy policy, interpreter& here,
                                       acquired& out, error& why) noexcept {
     Py_buffer* held = nullptr;

@@ -9,8 +9,8 @@
 namespace tenon::py::bare_capsule {
 
 /// Takes the capsule over; one that is refused stays usable for somebody else.
-[[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, interpreter& here, acquired& out,
-                                      error& why) noexcept {
+[[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, interpreter& here,
+                                      acquired& out, error& why) noexcept {
     if (!PyCapsule_CheckExact(obj)) return rung_result::absent;
     return take_capsule(obj, options, &here, out, why);
 }

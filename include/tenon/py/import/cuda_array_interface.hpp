@@ -1,4 +1,5 @@
-// tenon/py/import/cuda_array_interface.hpp: the rung for `__cuda_array_interface__` versions 2 and 3 (metadata only).
+// tenon/py/import/cuda_array_interface.hpp: the rung for `__cuda_array_interface__` versions 2 and 3
+// (metadata only).
 #pragma once
 
 #include <cstdint>
@@ -29,16 +30,19 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         why = e;
         return rung_result::refused;
     };
-    if (!PyDict_Check(dict.get())) return refuse(malformed("__cuda_array_interface__", "it is not a dictionary"));
+    if (!PyDict_Check(dict.get()))
+        return refuse(malformed("__cuda_array_interface__", "it is not a dictionary"));
     interface_fields fields;
     if (!fields.read(dict.get())) return rung_result::raised;
     const long version = interface_version(fields);
     if (version != 2 && version != 3)
-        return refuse(refused("version", "only versions 2 and 3 of the CUDA array interface are known", version, 3));
+        return refuse(
+            refused("version", "only versions 2 and 3 of the CUDA array interface are known", version, 3));
 
     interface_description said;
     if (const auto r = read_interface(fields, out, said, why); r != rung_result::taken) return r;
-    if (!said.has_address) return refuse(malformed("data", "it is missing or not a pair of address and flag"));
+    if (!said.has_address)
+        return refuse(malformed("data", "it is missing or not a pair of address and flag"));
     if (fields.stream) {
         const bool is_number = PyLong_Check(fields.stream.get()) && !PyBool_Check(fields.stream.get());
         const long long number = is_number ? PyLong_AsLongLong(fields.stream.get()) : -1;
@@ -48,7 +52,8 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         }
     }
     if (options.to && !options.to->is_cuda())
-        return refuse(refused("device", "the data is on a CUDA device", abi::device_code::cuda, options.to->type));
+        return refuse(
+            refused("device", "the data is on a CUDA device", abi::device_code::cuda, options.to->type));
     const device where = options.to ? *options.to : device{abi::device_code::cuda, 0};
     const abi::dl_tensor t{said.address, where.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;

@@ -25,10 +25,10 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
 
 namespace detail {
 
-/// Calls a method that may be a plain one, a property, an instance attribute or nothing. `args[0]` is the object.
-/// `found` tells absence (also a method set to None) from a call that failed.
-[[nodiscard]] inline ref call_method(attribute_place place, PyObject* name, PyObject* const* args, PyObject* keywords,
-                                     bool& found) noexcept {
+/// Calls a method that may be a plain one, a property, an instance attribute or nothing. `args[0]` is the
+/// object. `found` tells absence (also a method set to None) from a call that failed.
+[[nodiscard]] inline ref call_method(attribute_place place, PyObject* name, PyObject* const* args,
+                                     PyObject* keywords, bool& found) noexcept {
     found = place != attribute_place::nowhere;
     if (!found) return {};
     if (place == attribute_place::method)
@@ -39,7 +39,8 @@ namespace detail {
     if (there < 0) return {};
     found = there > 0 && bound.get() != Py_None;
     if (!found) return {};
-    return ref::take(PyObject_Vectorcall(bound.get(), args + 1, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
+    return ref::take(
+        PyObject_Vectorcall(bound.get(), args + 1, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
 }
 
 /// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
@@ -121,8 +122,8 @@ struct call_shape {
 };
 
 [[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
-                                     const import_options& options, std::optional<device> where, call_shape shape,
-                                     bool& found) noexcept {
+                                     const import_options& options, std::optional<device> where,
+                                     call_shape shape, bool& found) noexcept {
     keyword_call call(obj, names);
     bool ok = true;
     if (shape.modern) {
@@ -131,7 +132,8 @@ struct call_shape {
         // A device is asked for only when the data is not said to be there already.
         if (ok && options.to && !(where && *where == *options.to))
             ok = call.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
-        if (ok && shape.copy && options.copy) ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
+        if (ok && shape.copy && options.copy)
+            ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
     }
     if (ok && shape.stream) {
         if (const auto number = stream_argument(where, options.to, options.stream))
@@ -163,13 +165,15 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
         return capsule;
     }
     // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
-    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make of host memory we
-    // make ourselves. One step back, then the producer has had its say.
+    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make of host memory
+    // we make ourselves. One step back, then the producer has had its say.
     const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
-    const bool unknown_keyword = plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+    const bool unknown_keyword =
+        plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
     if (unknown_keyword)
         shape.modern = false;
-    else if (options.copy == true && where && where->is_host_accessible() && PyErr_ExceptionMatches(PyExc_Exception) != 0)
+    else if (options.copy == true && where && where->is_host_accessible() &&
+             PyErr_ExceptionMatches(PyExc_Exception) != 0)
         shape.copy = false;
     else if (has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0)
         shape.stream = false;
@@ -199,7 +203,8 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 
 }  // namespace detail
 
-/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code runs.
+/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code
+/// runs.
 [[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.dtype_first) {
@@ -223,7 +228,8 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.
     if (!options.to && where && *where != out.device() &&
         !(where->is_host_accessible() && out.device().is_host_accessible())) {
-        why = malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
+        why =
+            malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
         out.owner.reset();
         return rung_result::refused;
     }

@@ -1,4 +1,5 @@
-// tenon/py/import/exchange_api.hpp: the rung that calls the C exchange table a type publishes: no Python call at all.
+// tenon/py/import/exchange_api.hpp: the rung that calls the C exchange table a type publishes: no Python call
+// at all.
 #pragma once
 
 #include <cerrno>
@@ -23,8 +24,8 @@ namespace tenon::py::exchange {
 
 namespace detail {
 
-/// Whether memory can be read at all. A table is looked at once for each type, so the system may be asked; where
-/// it cannot answer, the address is believed.
+/// Whether memory can be read at all. A table is looked at once for each type, so the system may be asked;
+/// where it cannot answer, the address is believed.
 [[nodiscard]] inline bool is_readable(const void* address, std::size_t size) noexcept {
     const auto start = reinterpret_cast<std::uintptr_t>(address);
     if (tenon::detail::is_implausible(address) || start % alignof(void*) != 0) return false;
@@ -40,7 +41,8 @@ namespace detail {
 }
 
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
-[[nodiscard]] inline const abi::exchange_api* usable_table(const void* published, const char*& fault) noexcept {
+[[nodiscard]] inline const abi::exchange_api* usable_table(const void* published,
+                                                           const char*& fault) noexcept {
     const auto* header = static_cast<const abi::exchange_api_header*>(published);
     for (int steps = 0; header != nullptr && steps < 16; ++steps, header = header->prev_api) {
         if (!is_readable(header, sizeof *header)) {
@@ -97,7 +99,8 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
     for (PyObject* const name : spellings) {
         const ref attribute = ref::take(lookup_on_type(type, name));
         if (!attribute) continue;
-        const void* const published = detail::published_pointer(attribute.get(), name == names.exchange_api_1_2);
+        const void* const published =
+            detail::published_pointer(attribute.get(), name == names.exchange_api_1_2);
         if (published == nullptr) continue;
         // A subclass that overrides `__dlpack__` below the class that brought the table means the override.
         const Py_ssize_t method = detail::definition_depth(type, names.dlpack);
@@ -134,9 +137,10 @@ inline constexpr const char* silent_failure = "the call failed without an except
 
 /// False only when the memory cannot be that of a negative view that ordinary view operations can make: those
 /// start from the imaginary part of a complex tensor, so every step along them is an even number of elements,
-/// or they have a single element, or begin at an odd one. Asking PyTorch costs as much as the whole import, and
-/// this spares it for ordinary tensors. `odd_steps` has bit 0 set if any step that is taken is odd.
-TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t, std::int64_t odd_steps) noexcept {
+/// or they have a single element, or begin at an odd one. Asking PyTorch costs as much as the whole import,
+/// and this spares it for ordinary tensors. `odd_steps` has bit 0 set if any step that is taken is odd.
+TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
+                                                    std::int64_t odd_steps) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
     return (odd_steps & 1) == 0 || (address & (2 * std::uintptr_t{dtype(t.dtype).itemsize()} - 1)) != 0;
 }
@@ -145,7 +149,8 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t, std
                                           interpreter& home, acquired& out, import_policy policy,
                                           error& why) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
-    if (!succeeds(table->managed_tensor_from_py_object_no_sync, obj, &managed)) return call_failed(why, silent_failure);
+    if (!succeeds(table->managed_tensor_from_py_object_no_sync, obj, &managed))
+        return call_failed(why, silent_failure);
     if (managed == nullptr) return call_failed(why, "the call succeeded without a tensor");
     keep_alive owner = py::detail::keep_managed(managed, true, &home);  // ours from here on, errors included
     if (PyErr_Occurred() != nullptr) return rung_result::raised;
@@ -165,8 +170,8 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t, std
     return rung_result::taken;
 }
 
-/// What a borrowing call needs of a plan, read off it before foreign code runs: the plan may be another type's
-/// afterwards.
+/// What a borrowing call needs of a plan, read off it before foreign code runs: the plan may be another
+/// type's afterwards.
 struct borrow_terms {
     const abi::exchange_api* table;
     bool immutable;
@@ -178,7 +183,8 @@ TENON_HOT [[nodiscard]] inline borrow_terms terms_of(const type_plan& plan) noex
 
 /// A borrowing call. `suspicious` tells whether the guards must be asked.
 TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_terms terms, acquired& out,
-                                                       import_policy policy, bool& suspicious, error& why) noexcept {
+                                                       import_policy policy, bool& suspicious,
+                                                       error& why) noexcept {
     abi::dl_tensor t{};
     if (!succeeds(terms.table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
         return call_failed(why, silent_failure);
@@ -198,7 +204,7 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
 
 /// What the guards said.
 struct guard_verdict {
-    rung_result result;  ///< taken or raised
+    bool allowed;  ///< otherwise an exception is set
     bool needs_grad;
 };
 
@@ -215,18 +221,18 @@ struct guard_questions {
 /// views pass.
 TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_questions ask) noexcept {
     const interpreter* const names = interpreter::current();
-    if (names == nullptr) return {rung_result::raised, false};
+    if (names == nullptr) return {false, false};
     const type_plan* const plan = find_plan(Py_TYPE(obj));
     const tensor_guards guards = plan != nullptr ? plan->guards : tensor_guards::find(Py_TYPE(obj), *names);
-    guard_verdict verdict{rung_result::taken, false};
+    guard_verdict verdict{true, false};
     const auto forbid = [&](const error& e) {
         raise(e, "tenon: cannot take this tensor: ");
-        verdict.result = rung_result::raised;
+        verdict.allowed = false;
     };
     const auto yes = [&](const object_query& flag, PyObject* name) {
-        if (verdict.result != rung_result::taken) return false;
+        if (!verdict.allowed) return false;
         const int answer = flag.ask(obj, name);
-        if (answer < 0) verdict.result = rung_result::raised;
+        if (answer < 0) verdict.allowed = false;
         return answer > 0;
     };
     if (ask.conjugate && yes(guards.conjugate, names->is_conj)) {
@@ -249,10 +255,11 @@ TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_qu
 
 namespace detail {
 
-/// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the tensor
-/// instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we were given.
-[[nodiscard]] inline rung_result own_storage(PyObject* obj, const type_plan& plan, interpreter& home, acquired& out,
-                                             import_policy policy, error& why) noexcept {
+/// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the
+/// tensor instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we
+/// were given.
+[[nodiscard]] inline rung_result own_storage(PyObject* obj, const type_plan& plan, interpreter& home,
+                                             acquired& out, import_policy policy, error& why) noexcept {
     const object_query storage_of = plan.guards.storage;
     bool unused = false;
     const rung_result got = borrow_once(obj, terms_of(plan), out, policy, unused, why);
@@ -266,8 +273,9 @@ namespace detail {
 }  // namespace detail
 
 /// Owning import. A tensor that requires grad comes out read-only.
-[[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, import_policy policy,
-                                     interpreter& home, acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable,
+                                     import_policy policy, interpreter& home, acquired& out,
+                                     error& why) noexcept {
     const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
     const bool by_storage = plan.honest_borrow && plan.guards.storage.exists() &&
                             plan.table->dltensor_from_py_object_no_sync != nullptr;
@@ -277,34 +285,37 @@ namespace detail {
     if (got != rung_result::taken || !guarded) return got;
     const guard_verdict verdict = ask_guards(
         obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
-    if (verdict.result != rung_result::taken) out.owner.reset();
     if (verdict.needs_grad) out.mark_read_only();
-    return verdict.result;
+    if (verdict.allowed) return got;
+    out.owner.reset();
+    return rung_result::raised;
 }
 
-/// Asks whether what was borrowed is what it shows. A borrowed struct is good only until other code has run, so
-/// it is then borrowed a second time.
+/// Asks whether what was borrowed is what it shows. A borrowed struct is good only until other code has run,
+/// so it is then borrowed a second time.
 TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, detail::borrow_terms terms,
                                                                  import_policy policy, acquired& out,
                                                                  error& why) noexcept {
     const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
-    if (verdict.result != rung_result::taken) return verdict.result;
+    if (!verdict.allowed) return rung_result::raised;
     bool unused = false;
     return detail::borrow_once(obj, terms, out, policy, unused, why);
 }
 
 /// The borrowing import where something must be asked of the object, or its flags must be seen.
-TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan_in_use, bool writable,
-                                                             import_policy policy, acquired& out, error& why) noexcept {
+TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan_in_use,
+                                                             bool writable, import_policy policy,
+                                                             acquired& out, error& why) noexcept {
     const type_plan plan = plan_in_use;  // a copy: foreign code runs
-    // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets one.
+    // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
+    // one.
     if (plan.table->dltensor_from_py_object_no_sync == nullptr || (writable && !plan.honest_borrow)) {
         interpreter* const home = interpreter::current();
         return home != nullptr ? own(obj, plan, writable, policy, *home, out, why) : rung_result::raised;
     }
     if (plan.guarded && writable) {
         const auto verdict = ask_guards(obj, {.grad = true, .writable = true});
-        if (verdict.result != rung_result::taken) return verdict.result;
+        if (!verdict.allowed) return rung_result::raised;
     }
     bool suspicious = false;
     const rung_result got = detail::borrow_once(obj, detail::terms_of(plan), out, policy, suspicious, why);

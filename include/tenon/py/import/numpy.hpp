@@ -1,4 +1,5 @@
-// tenon/py/import/numpy.hpp: the rung that reads NumPy's public array struct, once the running NumPy is seen to have that layout.
+// tenon/py/import/numpy.hpp: the rung that reads NumPy's public array struct, once the running NumPy is seen
+// to have that layout.
 #pragma once
 
 #include <array>
@@ -24,8 +25,7 @@ namespace detail {
 
 /// The head of NumPy's descriptor, the same in NumPy 1 and 2.
 struct descriptor {
-    PyObject_HEAD
-    PyTypeObject* scalar_type;
+    PyObject_HEAD PyTypeObject* scalar_type;
     char kind;
     char letter;
     char byteorder;
@@ -35,8 +35,7 @@ struct descriptor {
 
 /// NumPy's array, the fields it has published since 1.0.
 struct array {
-    PyObject_HEAD
-    char* data;
+    PyObject_HEAD char* data;
     int nd;
     Py_ssize_t* dimensions;
     Py_ssize_t* strides;
@@ -98,7 +97,8 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
     if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
     const ref key = ref::take(PyUnicode_InternFromString("__module__"));
     const ref module = key ? ref::take(lookup_on_type(d->scalar_type, key.get())) : ref();
-    if (!module || !PyUnicode_Check(module.get()) || PyUnicode_CompareWithASCIIString(module.get(), "ml_dtypes") != 0) {
+    if (!module || !PyUnicode_Check(module.get()) ||
+        PyUnicode_CompareWithASCIIString(module.get(), "ml_dtypes") != 0) {
         PyErr_Clear();
         return std::nullopt;
     }
@@ -144,14 +144,15 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
     if (spelled == nullptr) return false;
     const parsed_format parsed = dtype_from_typestr(spelled);
     return reinterpret_cast<std::uintptr_t>(a->data) == address &&
-           static_cast<std::uintptr_t>(a->descr->type_num) == type_num && parsed.fault == format_fault::none &&
-           parsed.type == plain_type(a->descr).type &&
+           static_cast<std::uintptr_t>(a->descr->type_num) == type_num &&
+           parsed.fault == format_fault::none && parsed.type == plain_type(a->descr).type &&
            ((a->flags & flag_writeable) != 0) == writeable;
 }
 
 /// Makes a few arrays (sliced, reversed, frozen, of every plain type) and compares struct and interface.
 [[nodiscard]] inline bool layout_holds(PyObject* numpy, PyObject* ndarray) noexcept {
-    if (!PyType_Check(ndarray) || reinterpret_cast<PyTypeObject*>(ndarray)->tp_basicsize < Py_ssize_t{sizeof(array)})
+    if (!PyType_Check(ndarray) ||
+        reinterpret_cast<PyTypeObject*>(ndarray)->tp_basicsize < Py_ssize_t{sizeof(array)})
         return false;
     const ref one = ref::take(PyLong_FromLong(1));
     const ref back = ref::take(PyLong_FromLong(-2));
@@ -165,7 +166,8 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
         const ref whole = ref::take(PyObject_CallMethod(numpy, "zeros", "(ii)s", 4, 3, type));
         if (!whole || Py_TYPE(whole.get()) != reinterpret_cast<PyTypeObject*>(ndarray)) return false;
         const ref part = ref::take(PyObject_GetItem(whole.get(), where.get()));
-        if (!part || Py_TYPE(part.get()) != Py_TYPE(whole.get()) || !struct_agrees(part.get(), true)) return false;
+        if (!part || Py_TYPE(part.get()) != Py_TYPE(whole.get()) || !struct_agrees(part.get(), true))
+            return false;
         const ref flags = ref::take(PyObject_GetAttrString(part.get(), "flags"));
         if (!flags || PyObject_SetAttrString(flags.get(), "writeable", Py_False) != 0 ||
             !struct_agrees(part.get(), false))
@@ -183,8 +185,8 @@ inline constinit std::atomic<PyTypeObject*> known_ndarray TENON_PRIVATE{nullptr}
 
 namespace detail {
 
-/// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only where
-/// it has been.
+/// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only
+/// where it has been.
 [[nodiscard]] inline PyTypeObject* checked_ndarray(interpreter& here) noexcept {
     if (here.numpy_layout == 0) {
         here.numpy_layout = -1;
@@ -209,8 +211,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Notes whether objects of the type have NumPy's struct, of the layout we know: arrays, and those of subclasses
-/// that do not export themselves in a way of their own.
+/// Notes whether objects of the type have NumPy's struct, of the layout we know: arrays, and those of
+/// subclasses that do not export themselves in a way of their own.
 inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
     PyTypeObject* const base = detail::ancestor_named(type, "numpy.ndarray");
     if (base == nullptr || base != detail::checked_ndarray(here)) return;
@@ -242,7 +244,8 @@ namespace detail {
 }
 
 /// Reads the axes; steps that are not whole elements leave their trace in `broken`.
-[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift, std::int64_t& broken) noexcept {
+[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift,
+                                            std::int64_t& broken) noexcept {
     return [=, &broken](std::size_t i) {
         const std::int64_t step = a->strides[i];
         const std::int64_t extent = a->dimensions[i];
@@ -257,8 +260,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has seen
-/// that the type is `known_ndarray`.
+/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has
+/// seen that the type is `known_ndarray`.
 [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
     const detail::numbered_type element = detail::plain_type(a->descr);
@@ -266,8 +269,8 @@ namespace detail {
         return false;
     std::int64_t broken = 0;
     return tenon::detail::validator::is_ordinary_layout(
-               detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a), {0, 0},
-               out.storage, out, detail::axes_of(a, element.shift, broken)) &&
+               detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a),
+               {0, 0}, out.storage, out, detail::axes_of(a, element.shift, broken)) &&
            broken == 0;
 }
 
@@ -293,7 +296,8 @@ namespace detail {
         return rung_result::refused;
     }
     if (broken != 0 && !out.empty()) {
-        why = refused("strides", "a step in bytes is not a multiple of the element size").with_advice("make a contiguous copy");
+        why = refused("strides", "a step in bytes is not a multiple of the element size")
+                  .with_advice("make a contiguous copy");
         return rung_result::refused;
     }
     if (out.owning) out.owner = py::detail::keep_object(obj, home);
