@@ -178,3 +178,14 @@ def test_scalar_is_read_or_an_exception():
         except (BufferError, TypeError):
             continue
         assert raw(t) == np.asarray(s).tobytes()
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_mapped_file(name, tmp_path):
+    """Weights are mapped more often than read: numpy.memmap is a subclass with the same struct."""
+    whole = numbers(name)
+    whole.tofile(tmp_path / "weights")
+    mapped = np.memmap(tmp_path / "weights", dtype=whole.dtype, mode="r", shape=whole.shape)
+    t = tenon.asdlpack(mapped)
+    assert (t.data_ptr, t.dtype, t.shape, t.readonly) == (mapped.ctypes.data, name, whole.shape, True)
+    assert raw(t) == whole.tobytes()

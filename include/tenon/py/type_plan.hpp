@@ -55,6 +55,14 @@ public:
     }
 
     [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
+    /// Asking may let other threads run in between (a C function of this kind keeps the GIL, if there is one).
+    [[nodiscard]] bool may_interleave() const noexcept {
+#if defined(Py_GIL_DISABLED)
+        return true;
+#else
+        return kind_ == kind::python;
+#endif
+    }
 
     /// The answer, or nothing with an exception set. The attribute must exist.
     [[nodiscard]] ref fetch(PyObject* self, PyObject* name) const noexcept {

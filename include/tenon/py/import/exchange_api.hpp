@@ -261,11 +261,20 @@ namespace detail {
 [[nodiscard]] inline rung_result own_storage(PyObject* obj, const type_plan& plan, interpreter& home,
                                              acquired& out, import_policy policy, error& why) noexcept {
     const object_query storage_of = plan.guards.storage;
-    bool unused = false;
-    const rung_result got = borrow_once(obj, terms_of(plan), out, policy, unused, why);
-    if (got != rung_result::taken) return got;
-    const ref storage = storage_of.fetch(obj, home.untyped_storage);
-    if (!storage) return rung_result::raised;
+    const borrow_terms terms = terms_of(plan);
+    ref storage;
+    for (int round = 0; round < 3; ++round) {
+        storage = storage_of.fetch(obj, home.untyped_storage);
+        if (!storage) return rung_result::raised;
+        bool unused = false;
+        const rung_result got = borrow_once(obj, terms, out, policy, unused, why);
+        if (got != rung_result::taken) return got;
+        if (!storage_of.may_interleave()) break;
+        // Another thread may have given the tensor other memory between the two.
+        const ref still = storage_of.fetch(obj, home.untyped_storage);
+        if (!still) return rung_result::raised;
+        if (still.get() == storage.get()) break;
+    }
     out.owner = py::detail::keep_object(storage.get(), &home);
     return rung_result::taken;
 }
