@@ -24,6 +24,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SECONDS_PER_TEST = 60
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 _tests: dict[str, dict[str, object]] = {}
 _verdicts: dict[str, dict[str, dict]] = {}

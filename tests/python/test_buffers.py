@@ -6,7 +6,6 @@ import mmap
 import struct as packing
 import sys
 
-import fakes
 import pytest
 import tenon
 import tenon_probe
@@ -52,7 +51,7 @@ table(globals(), {
     "test_F67_strides_are_a_small_integer": dict(fields=dict(shape=(2,), strides=16), match="strides"),
     "test_F67_suboffsets_are_a_small_integer": dict(fields=dict(shape=(2,), suboffsets=16), match="suboffsets"),
     "test_F67_negative_extent": dict(fields=dict(shape=(-2,), len=8), match="shape"),
-    "test_F67_extents_that_wrap": dict(fields=dict(shape=(2**32, 2**32, 16), len=0), match="len"),
+    "test_F67_extents_that_wrap": dict(fields=dict(shape=(2**32, 2**32, 16), len=0), match="len|shape"),
     "test_F67_len_too_small": dict(fields=dict(shape=(4,), len=8), match="len"),
     "test_F67_len_too_large": dict(fields=dict(shape=(4,), len=1024), match="len"),
     "test_F67_negative_len": dict(fields=dict(shape=(4,), len=-16), match="len"),

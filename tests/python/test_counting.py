@@ -5,7 +5,7 @@ import os
 import sys
 
 import pytest
-from isolation import run_isolated
+from isolation import SANITIZED, run_isolated
 
 COUNT = """
 import gc, sys
@@ -48,7 +48,7 @@ def count(kind):
     alloc_counter = pytest.importorskip("alloc_counter")
     if not alloc_counter.supported:
         pytest.skip("needs glibc")
-    if "asan" in os.environ.get("LD_PRELOAD", ""):
+    if SANITIZED:
         pytest.skip("the sanitizer counts allocations itself")
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), alloc_counter.__file__]))
     run_isolated(COUNT, env={"LD_PRELOAD": preloaded, "PYTHONMALLOC": "malloc"}, timeout=120, args=(kind,))

@@ -11,7 +11,7 @@ import pytest
 import tenon
 import tenon_probe
 from fake_buffer import Buffer
-from isolation import isolated, run_isolated
+from isolation import SANITIZED, isolated, run_isolated
 from producers import Producer, exactly_once, exchange_class, take
 
 EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "36"))
@@ -259,7 +259,7 @@ threading.Thread(target=lambda: sum(range(10**5)), daemon=True).start()
 @pytest.mark.parametrize("kind", ["struct", "buffer", "object", "exchange"])
 def test_F18_F19_release_from_a_native_thread_while_the_main_thread_exits(kind):
     for run in range(max(1, EXIT_RUNS // 4)):
-        run_isolated(RELEASE_AT_EXIT, timeout=5, args=(run * 900, kind))
+        run_isolated(RELEASE_AT_EXIT, timeout=30 if SANITIZED else 5, args=(run * 900, kind))
 
 
 def test_F18_release_after_the_interpreter_is_gone():
@@ -334,6 +334,7 @@ with exactly_once(struct, buffer):
 """)
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's runtime does not survive a fork with threads")
 def test_F23_fork_while_other_threads_import():
     run_isolated("""
 import os, sys, threading

@@ -7,7 +7,7 @@ import fakes
 import tenon
 import tenon_probe
 from isolation import isolated, table
-from producers import CPU, CUDA, NOWHERE, SUBBYTE_PADDED, Producer, exactly_once, refuse, take
+from producers import CUDA, NOWHERE, SUBBYTE_PADDED, Producer, exactly_once, refuse, take
 
 MALFORMED = tenon.MalformedError
 BIG = 2**63 - 1

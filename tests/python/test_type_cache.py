@@ -6,7 +6,7 @@ import sys
 
 import fakes
 import tenon_probe
-from isolation import isolated
+from isolation import SANITIZED, isolated
 from producers import Ancient, Producer, exactly_once, exchange_class, refuse, take
 
 
@@ -51,7 +51,8 @@ def test_X02_new_types_at_the_address_of_dead_ones():
         del obj
         if n % 3 == 0:
             gc.collect()
-    assert len(addresses) < made, "no address came back: the test has seen nothing"
+    if not SANITIZED:  # which keeps freed memory back
+        assert len(addresses) < made, "no address came back: the test has seen nothing"
 
 
 @isolated

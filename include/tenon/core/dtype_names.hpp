@@ -61,6 +61,14 @@ inline constexpr std::array dtype_table{
     dtype_entry{{tc::uint, 2}, "uint2", "", "", ""},
 };
 
+// The buffer protocol and the array interfaces count steps in bytes, and rely on this to count elements.
+static_assert([] {
+    for (const dtype_entry& e : dtype_table)
+        if (!(e.typestr.empty() && e.buffer_format.empty()) && !std::has_single_bit(e.type.itemsize()))
+            return false;
+    return true;
+}());
+
 inline constexpr bool little_endian = std::endian::native == std::endian::little;
 
 /// True for a byte-order mark that means this machine's own order for elements of `itemsize` bytes.
@@ -139,28 +147,54 @@ struct parsed_format {
     return {{}, format_fault::unsupported};
 }
 
+namespace detail {
+/// For each one-letter buffer format, its line in the table plus one; zero for none.
+inline constexpr auto line_of_letter = [] {
+    std::array<std::uint8_t, 128> lines{};
+    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+        const std::string_view format = dtype_table[i].buffer_format;
+        if (format.size() == 1)
+            lines[static_cast<unsigned char>(format[0])] = static_cast<std::uint8_t>(i + 1);
+    }
+    return lines;
+}();
+
+constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcept {
+    if (format.size() == 1 && static_cast<unsigned char>(format[0]) < line_of_letter.size()) {
+        const std::uint8_t line = line_of_letter[static_cast<unsigned char>(format[0])];
+        return line != 0 ? &dtype_table[line - 1U] : nullptr;
+    }
+    for (const dtype_entry& e : dtype_table)
+        if (!e.buffer_format.empty() && e.buffer_format == format) return &e;
+    return nullptr;
+}
+
+/// The marks of byte order a buffer format may begin with.
+constexpr bool is_order_mark(char c) noexcept {
+    return c == '@' || c == '=' || c == '<' || c == '>' || c == '!';
+}
+}  // namespace detail
+
 /// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
 /// a structure, a repeat count, a pointer or a string is not an element type.
 [[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
                                                                std::size_t itemsize) noexcept {
     char mark = '@';
-    if (!s.empty() && std::string_view("@=<>!").find(s[0]) != std::string_view::npos) {
+    if (!s.empty() && detail::is_order_mark(s[0])) {
         mark = s[0];
         s.remove_prefix(1);
     }
     // Letters whose size depends on the platform or the mark, and 'c' (one raw byte), are respelled first.
-    std::string_view letter = s;
-    if (s == "l" || s == "n") letter = itemsize == 8 ? "q" : itemsize == 4 && s == "l" ? "i" : "";
-    if (s == "L" || s == "N") letter = itemsize == 8 ? "Q" : itemsize == 4 && s == "L" ? "I" : "";
-    if (s == "c") letter = "B";
-    if (letter.empty()) return {{}, s.empty() ? format_fault::unsupported : format_fault::size_mismatch};
-    for (const dtype_entry& e : detail::dtype_table) {
-        if (e.buffer_format.empty() || e.buffer_format != letter) continue;
-        if (e.type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
-        if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
-        return {e.type};
-    }
-    return {{}, format_fault::unsupported};
+    const char first = s.size() == 1 ? s[0] : '\0';
+    if (first == 'l' || first == 'n') s = itemsize == 8 ? "q" : itemsize == 4 && first == 'l' ? "i" : "x";
+    if (first == 'L' || first == 'N') s = itemsize == 8 ? "Q" : itemsize == 4 && first == 'L' ? "I" : "x";
+    if (first == 'c') s = "B";
+    if (s == "x" && first != 'x') return {{}, format_fault::size_mismatch};
+    const dtype_entry* const entry = detail::find_buffer_format(s);
+    if (entry == nullptr) return {{}, format_fault::unsupported};
+    if (entry->type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
+    if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
+    return {entry->type};
 }
 
 }  // namespace tenon

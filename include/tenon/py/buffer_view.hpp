@@ -2,7 +2,7 @@
 // strides, format faults.
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,23 +29,35 @@ namespace tenon::py {
     }
 }
 
-/// Byte steps to element steps. A step that is not a whole number of elements cannot be expressed, except
-/// where it is never taken: along an axis of one element, or in an empty array.
+/// Steps in bytes as steps in elements. Every element these protocols can name has a power of two bytes, so
+/// no division is needed. A step that is not a whole number of elements cannot be expressed; it does no harm
+/// where it is never taken, along an axis of one element or in an empty array.
+class element_steps {
+public:
+    explicit element_steps(std::int64_t itemsize) noexcept
+        : fraction_(itemsize - 1), shift_(std::countr_zero(static_cast<std::uint64_t>(itemsize))) {}
+    [[nodiscard]] bool are_whole(std::int64_t bytes) const noexcept { return (bytes & fraction_) == 0; }
+    [[nodiscard]] std::int64_t count(std::int64_t bytes) const noexcept { return bytes >> shift_; }
+
+private:
+    std::int64_t fraction_;
+    int shift_;
+};
+
+/// Says which step, of those that are taken, is not a whole number of elements.
 template <class Int>
-[[nodiscard]] result<void> byte_strides_to_elements(extents shape, const Int* bytes, std::int64_t itemsize,
-                                                    std::int64_t* elements) noexcept {
-    const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
+                                           std::int64_t itemsize) noexcept {
+    const element_steps steps(itemsize);
+    error e = refused("strides", "the step in bytes is not a multiple of the element size")
+                  .with_advice("make a contiguous copy");
     for (std::size_t i = 0; i < shape.size(); ++i) {
-        const auto step = static_cast<std::int64_t>(bytes[i]);
-        if (step % itemsize != 0 && shape[i] > 1 && !empty) {
-            return refused("strides", "the step in bytes is not a multiple of the element size", step,
-                           itemsize)
-                .at_axis(static_cast<std::int32_t>(i))
-                .with_advice("make a contiguous copy");
-        }
-        elements[i] = step / itemsize;
+        if (shape[i] <= 1 || steps.are_whole(strides[i])) continue;
+        return refused(e.field, e.problem, strides[i], itemsize)
+            .at_axis(static_cast<std::int32_t>(i))
+            .with_advice(e.advice);
     }
-    return {};
+    return e;
 }
 
 /// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the

@@ -2,6 +2,7 @@
 // field by field.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -180,10 +181,14 @@ namespace detail {
             r != rung_result::taken)
             return r;
         if (count != said.ndim) return refuse(malformed("strides", "there is not one for each axis", count));
-        if (auto ok =
-                byte_strides_to_elements({out.storage, n}, bytes, said.type.itemsize(), out.storage + n);
-            !ok)
-            return refuse(ok.error());
+        const element_steps steps(said.type.itemsize());
+        const bool empty = std::find(out.storage, out.storage + n, 0) != out.storage + n;
+        for (std::size_t i = 0; i < n; ++i) {
+            if (!steps.are_whole(bytes[i]) && out.storage[i] > 1 && !empty) {
+                return refuse(broken_step({out.storage, n}, bytes, said.type.itemsize()));
+            }
+            out.storage[n + i] = steps.count(bytes[i]);
+        }
     } else {
         fill_row_major({out.storage, n}, out.storage + n);
     }

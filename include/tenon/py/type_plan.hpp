@@ -55,7 +55,8 @@ public:
     }
 
     [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
-    /// Asking may let other threads run in between (a C function of this kind keeps the GIL, if there is one).
+    /// Asking may let other threads run in between (a C function of this kind keeps the GIL, if there is
+    /// one).
     [[nodiscard]] bool may_interleave() const noexcept {
 #if defined(Py_GIL_DISABLED)
         return true;

@@ -1,4 +1,5 @@
-/* tests/python/native/alloc_counter.c: counts the allocations of each thread when it is preloaded (LD_PRELOAD). */
+/* tests/python/native/alloc_counter.c: counts the allocations of each thread when it is preloaded
+ * (LD_PRELOAD). */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,6 +1,8 @@
-// tests/python/native/fake_buffer.cpp: a type whose buffer says whatever a test wants, and counts its releases.
+// tests/python/native/fake_buffer.cpp: a type whose buffer says whatever a test wants, and counts its
+// releases.
 //
-//   Buffer(data=, len=, itemsize=, format=, ndim=, shape=, strides=, suboffsets=, readonly=, on_release=callable,
+//   Buffer(data=, len=, itemsize=, format=, ndim=, shape=, strides=, suboffsets=, readonly=,
+//   on_release=callable,
 //          answer="ok" | "raise" | "silent" | "ok_raised" | "no_owner")
 //       .exports .releases .had_error .address
 #include <atomic>
@@ -27,8 +29,7 @@ struct description {
 };
 
 struct buffer_object {
-    PyObject_HEAD
-    PyObject* on_release;
+    PyObject_HEAD PyObject* on_release;
     description* said;
 };
 buffer_object* as_buffer(PyObject* self) { return reinterpret_cast<buffer_object*>(self); }
@@ -79,8 +80,9 @@ void read_fields(buffer_object* self, PyObject* args, PyObject* keywords) {
     if (said.shape.owned) said.ndim = static_cast<int>(said.shape.values.size());
     with("ndim", [&](PyObject* v) { said.ndim = static_cast<int>(to_int(v)); });
     with("itemsize", [&](PyObject* v) { said.itemsize = to_int(v); });
-    said.len = said.itemsize;
-    for (const std::int64_t extent : said.shape.values) said.len *= extent;
+    auto bytes = static_cast<std::uint64_t>(said.itemsize);  // may wrap: a lie like any other
+    for (const std::int64_t extent : said.shape.values) bytes *= static_cast<std::uint64_t>(extent);
+    said.len = static_cast<Py_ssize_t>(bytes);
     with("len", [&](PyObject* v) { said.len = to_int(v); });
     with("readonly", [&](PyObject* v) { said.readonly = PyObject_IsTrue(v); });
     with("answer", [&](PyObject* v) { said.answer = to_text(v); });
@@ -126,7 +128,9 @@ template <auto Member>
 PyObject* get_count(PyObject* self, void*) {
     return PyLong_FromLong((as_buffer(self)->said->*Member).load());
 }
-PyObject* get_had_error(PyObject* self, void*) { return PyBool_FromLong(as_buffer(self)->said->had_error ? 1 : 0); }
+PyObject* get_had_error(PyObject* self, void*) {
+    return PyBool_FromLong(as_buffer(self)->said->had_error ? 1 : 0);
+}
 PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(as_buffer(self)->said->data.get()); }
 PyObject* get_has_deleter(PyObject*, void*) { Py_RETURN_TRUE; }
 
@@ -148,7 +152,8 @@ PyType_Slot slots[] = {
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {0, nullptr},
 };
-PyType_Spec spec = {"fake_buffer.Buffer", sizeof(buffer_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+PyType_Spec spec = {"fake_buffer.Buffer", sizeof(buffer_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                    slots};
 
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "fake_buffer", nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr,

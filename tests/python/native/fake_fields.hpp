@@ -101,9 +101,7 @@ struct array_field {
         out.owned = true;
         return out;
     }
-    [[nodiscard]] std::int64_t* get() {
-        return owned ? values.data() : static_cast<std::int64_t*>(address);
-    }
+    [[nodiscard]] std::int64_t* get() { return owned ? values.data() : static_cast<std::int64_t*>(address); }
 };
 
 /// The memory a fake shows: the bytes of a buffer (copied), an address that may be any lie, null, or by
@@ -146,8 +144,8 @@ private:
     std::size_t size_ = 0;
 };
 
-/// What every release does first. To be called without the GIL is beyond a test's means to report: it ends the
-/// process. Returns whether an exception was pending.
+/// What every release does first. To be called without the GIL is beyond a test's means to report: it ends
+/// the process. Returns whether an exception was pending.
 inline bool enter_release() {
     if (PyGILState_Check() == 0) {
         std::fputs("fakes: a release was called without the GIL\n", stderr);

@@ -1,8 +1,10 @@
-// tests/python/native/fakes.cpp: DLPack structs and exchange tables that say whatever a test wants, and count their releases.
+// tests/python/native/fakes.cpp: DLPack structs and exchange tables that say whatever a test wants, and count
+// their releases.
 //
 //   Struct(versioned=, version=, flags=, data=, shape=, strides=, ndim=, dtype=, device=, byte_offset=,
 //          deleter="count" | "null" | "free" | "throw", on_release=callable,
-//          exchange="ok" | "raise" | "interrupt" | "silent" | "ok_raised" | "no_out" | "throw", on_export=callable)
+//          exchange="ok" | "raise" | "interrupt" | "silent" | "ok_raised" | "no_out" | "throw",
+//          on_export=callable)
 //       .capsule(name=...)   a capsule over a new managed struct; "" is a capsule without a name
 //       .exports .releases   how many were handed out, and how many deleters have run
 //   Table(version=, prev=Table | "self" | address, null=(slot, ...))
@@ -16,8 +18,8 @@
 #include <string>
 #include <string_view>
 
-#include "fake_fields.hpp"
 #include <tenon/abi/dlpack.hpp>
+#include "fake_fields.hpp"
 
 namespace fakes {
 
@@ -63,8 +65,7 @@ struct description {
 };
 
 struct struct_object {
-    PyObject_HEAD
-    PyObject* on_release;
+    PyObject_HEAD PyObject* on_release;
     PyObject* on_export;
     description* said;
 };
@@ -83,7 +84,9 @@ void release(export_block* block, abi::dl_tensor* tensor) {
     call_back(owner->on_release);
     Py_DECREF(owner);
 }
-void delete_legacy(abi::managed_tensor* m) { release(static_cast<export_block*>(m->manager_ctx), &m->tensor); }
+void delete_legacy(abi::managed_tensor* m) {
+    release(static_cast<export_block*>(m->manager_ctx), &m->tensor);
+}
 void delete_versioned(abi::managed_tensor_versioned* m) {
     release(static_cast<export_block*>(m->manager_ctx), &m->tensor);
 }
@@ -128,7 +131,8 @@ void* export_one(struct_object* self) {
     block.owner = self;
     said.exports += 1;
     if (said.deleter != "null") Py_INCREF(self);
-    if (said.versioned) return fill<abi::managed_tensor_versioned, delete_versioned>(self, block.versioned, block);
+    if (said.versioned)
+        return fill<abi::managed_tensor_versioned, delete_versioned>(self, block.versioned, block);
     return fill<abi::managed_tensor, delete_legacy>(self, block.legacy, block);
 }
 
@@ -153,7 +157,8 @@ void destroy_capsule(PyObject* capsule) {
 PyObject* make_capsule(PyObject* self, PyObject* args, PyObject* keywords) {
     static const char* names[] = {"name", nullptr};
     const char* name = as_struct(self)->said->versioned ? versioned_name : legacy_name;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "|z", const_cast<char**>(names), &name) == 0) return nullptr;
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "|z", const_cast<char**>(names), &name) == 0)
+        return nullptr;
     return guarded(
         [&] {
             const bool versioned = as_struct(self)->said->versioned;
@@ -244,7 +249,9 @@ template <auto Member>
 PyObject* get_count(PyObject* self, void*) {
     return PyLong_FromLong((as_struct(self)->said->*Member).load());
 }
-PyObject* get_had_error(PyObject* self, void*) { return PyBool_FromLong(as_struct(self)->said->had_error ? 1 : 0); }
+PyObject* get_had_error(PyObject* self, void*) {
+    return PyBool_FromLong(as_struct(self)->said->had_error ? 1 : 0);
+}
 PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(as_struct(self)->said->data.get()); }
 PyObject* get_has_deleter(PyObject* self, void*) {
     return PyBool_FromLong(as_struct(self)->said->deleter != "null" ? 1 : 0);
@@ -340,8 +347,7 @@ int table_stream(std::int32_t, std::int32_t, void** out) {
 }
 
 struct table_object {
-    PyObject_HEAD
-    abi::exchange_api* table;
+    PyObject_HEAD abi::exchange_api* table;
 };
 table_object* as_table(PyObject* self) { return reinterpret_cast<table_object*>(self); }
 
@@ -352,12 +358,13 @@ PyObject* new_table(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     return guarded(
         [&] {
             fields given(args, keywords);
-            abi::exchange_api& table = tables.emplace_back(
-                abi::exchange_api{{{1, 3}, nullptr}, table_allocate, table_own, table_to_python, table_borrow, table_stream});
+            abi::exchange_api& table = tables.emplace_back(abi::exchange_api{
+                {{1, 3}, nullptr}, table_allocate, table_own, table_to_python, table_borrow, table_stream});
             as_table(made.get())->table = &table;
             if (const ref version = given.take("version")) {
                 const auto n = to_ints(version.get());
-                table.header.version = {static_cast<std::uint32_t>(n.at(0)), static_cast<std::uint32_t>(n.at(1))};
+                table.header.version = {static_cast<std::uint32_t>(n.at(0)),
+                                        static_cast<std::uint32_t>(n.at(1))};
             }
             if (const ref prev = given.take("prev")) {
                 if (PyUnicode_Check(prev.get()))
@@ -400,7 +407,8 @@ void dealloc_table(PyObject* self) {
 
 PyGetSetDef table_properties[] = {{"address", table_address, nullptr, nullptr, nullptr},
                                   {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyMethodDef table_methods[] = {{"capsule", table_capsule, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef table_methods[] = {{"capsule", table_capsule, METH_VARARGS, nullptr},
+                               {nullptr, nullptr, 0, nullptr}};
 PyType_Slot table_slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(new_table)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_table)},

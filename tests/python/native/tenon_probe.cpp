@@ -1,4 +1,5 @@
-// tests/python/native/tenon_probe.cpp: Tenon's C++ side as the tests see it: borrowed calls, and tensors held and dropped in C++.
+// tests/python/native/tenon_probe.cpp: Tenon's C++ side as the tests see it: borrowed calls, and tensors held
+// and dropped in C++.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -45,14 +46,15 @@ PyObject* sum_of(const tensor_ref& t) {
     if (!t.device().is_host_accessible()) Py_RETURN_NONE;
     std::optional<double> total;
     std::optional<tenon::error> why;
-    const auto known = tenon::dispatch_dtype<std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t,
-                                             float, double, tenon::bool8>(t, [&]<class T>(std::type_identity<T>) {
-        const auto v = tenon::view<const T>::from(t);
-        if (v)
-            total = sum<T>(*v);
-        else
-            why = v.error();
-    });
+    const auto known =
+        tenon::dispatch_dtype<std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t, float,
+                              double, tenon::bool8>(t, [&]<class T>(std::type_identity<T>) {
+            const auto v = tenon::view<const T>::from(t);
+            if (v)
+                total = sum<T>(*v);
+            else
+                why = v.error();
+        });
     if (why) {
         tenon::py::raise(*why, "view: ");
         return nullptr;
@@ -68,20 +70,21 @@ PyObject* describe(const tensor_ref& t, bool read) {
     const ref shape = ref::take(tuple_of(t.shape()));
     const ref strides = ref::take(tuple_of(t.strides()));
     if (!shape || !strides) return nullptr;
-    return Py_BuildValue("{s:N,s:O,s:O,s:s,s:s,s:K,s:L,s:L,s:O}", "pointer", PyLong_FromVoidPtr(t.data()), "shape",
-                         shape.get(), "strides", strides.get(), "dtype", name(t.dtype()).c_str(), "device",
-                         name(t.device()).c_str(), "flags", static_cast<unsigned long long>(t.flags()), "size",
-                         static_cast<long long>(t.size()), "nbytes", static_cast<long long>(t.nbytes()), "sum",
-                         total.get());
+    return Py_BuildValue("{s:N,s:O,s:O,s:s,s:s,s:K,s:L,s:L,s:O}", "pointer", PyLong_FromVoidPtr(t.data()),
+                         "shape", shape.get(), "strides", strides.get(), "dtype", name(t.dtype()).c_str(),
+                         "device", name(t.device()).c_str(), "flags",
+                         static_cast<unsigned long long>(t.flags()), "size", static_cast<long long>(t.size()),
+                         "nbytes", static_cast<long long>(t.nbytes()), "sum", total.get());
 }
 
 PyObject* borrow(PyObject*, PyObject* args, PyObject* keywords) {
-    static const char* names[] = {"obj", "writable", "dtype", "rank", "space", "order", "read", "during", nullptr};
+    static const char* names[] = {"obj",   "writable", "dtype",  "rank", "space",
+                                  "order", "read",     "during", nullptr};
     PyObject *obj = nullptr, *during = nullptr;
     const char *type = nullptr, *space = "any", *order = "any";
     int writable = 0, rank = -1, read = 1;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$pzisspO", const_cast<char**>(names), &obj, &writable, &type,
-                                    &rank, &space, &order, &read, &during) == 0)
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$pzisspO", const_cast<char**>(names), &obj, &writable,
+                                    &type, &rank, &space, &order, &read, &during) == 0)
         return nullptr;
     const auto wanted_type = type != nullptr ? tenon::dtype_from_name(type) : std::nullopt;
     tenon::request wanted{.type = wanted_type, .rank = rank, .writable = writable != 0};
@@ -120,8 +123,7 @@ PyObject* borrow_many(PyObject*, PyObject* args) {
 // --- tensors held by C++ --------------------------------------------------------------------------
 
 struct held_object {
-    PyObject_HEAD
-    std::unique_ptr<tensor> tensor_;
+    PyObject_HEAD std::unique_ptr<tensor> tensor_;
 };
 held_object* as_held(PyObject* self) { return reinterpret_cast<held_object*>(self); }
 
@@ -197,8 +199,8 @@ PyObject* hold(PyObject*, PyObject* args, PyObject* keywords) {
     static const char* names[] = {"obj", "writable", "trust_legacy", "allow_unknown", nullptr};
     PyObject* obj = nullptr;
     int writable = 0, trust = 0, unknown = 0;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$ppp", const_cast<char**>(names), &obj, &writable, &trust,
-                                    &unknown) == 0)
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$ppp", const_cast<char**>(names), &obj, &writable,
+                                    &trust, &unknown) == 0)
         return nullptr;
     auto t = tenon::py::from_python(
         obj, {.writable = writable != 0, .trust_legacy = trust != 0, .allow_unknown = unknown != 0});
@@ -210,8 +212,8 @@ PyObject* hold(PyObject*, PyObject* args, PyObject* keywords) {
 }
 
 PyMethodDef functions[] = {
-    {"borrow", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(borrow)), METH_VARARGS | METH_KEYWORDS,
-     "What py::borrow shows of an object, as a dictionary."},
+    {"borrow", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(borrow)),
+     METH_VARARGS | METH_KEYWORDS, "What py::borrow shows of an object, as a dictionary."},
     {"borrow_many", borrow_many, METH_VARARGS, "py::borrow in a loop."},
     {"hold", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(hold)), METH_VARARGS | METH_KEYWORDS,
      "py::from_python, kept by C++."},

@@ -41,32 +41,37 @@ namespace detail {
     }
     if (b.shape == nullptr && n > 1)
         return refuse(malformed("shape", "the pointer is null although there are axes"));
-    for (std::size_t i = 0; i < n; ++i) {
-        if (b.suboffsets != nullptr && b.suboffsets[i] >= 0) {
+    for (std::size_t i = 0; b.suboffsets != nullptr && i < n; ++i) {
+        if (b.suboffsets[i] >= 0) {
             return refuse(refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
                               .at_axis(static_cast<std::int32_t>(i)));
         }
-        out.storage[i] = b.shape != nullptr ? b.shape[i] : b.len / b.itemsize;
-        if (out.storage[i] < 0) {
-            return refuse(malformed("shape", "the extent is negative", out.storage[i])
-                              .at_axis(static_cast<std::int32_t>(i)));
-        }
-    }
-    const auto count = element_count({out.storage, n});
-    std::int64_t bytes = 0;
-    if (!count || tenon::detail::mul_overflows(*count, b.itemsize, bytes) || bytes != b.len)
-        return refuse(
-            malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
-    if (b.strides == nullptr) {
-        fill_row_major({out.storage, n}, out.storage + n);
-    } else if (auto ok = byte_strides_to_elements({out.storage, n}, b.strides, b.itemsize, out.storage + n);
-               !ok) {
-        return refuse(ok.error());
     }
     const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr,
                            0};
     const std::uint64_t flags = b.readonly != 0 ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, policy); !ok) return refuse(ok.error());
+    const auto extent = [&](std::size_t i) {
+        return static_cast<std::int64_t>(b.shape != nullptr ? b.shape[i] : b.len / b.itemsize);
+    };
+    bool whole_steps = true;
+    if (b.strides != nullptr) {
+        const element_steps steps(b.itemsize);
+        auto ok = out.admit_axes(t, flags, policy, [&](std::size_t i) {
+            const std::int64_t n_here = extent(i);
+            whole_steps &= steps.are_whole(b.strides[i]) || n_here <= 1;
+            return tenon::detail::raw_axis{n_here, steps.count(b.strides[i])};
+        });
+        if (!ok) return refuse(ok.error());
+    } else {
+        for (std::size_t i = 0; i < n; ++i) out.storage[i] = extent(i);
+        fill_row_major({out.storage, n}, out.storage + n);
+        if (auto ok = out.admit_stored(t, flags, policy); !ok) return refuse(ok.error());
+    }
+    if (!whole_steps && !out.empty()) return refuse(broken_step(out.shape(), b.strides, b.itemsize));
+    if (out.nbytes() != b.len) {
+        return refuse(
+            malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
+    }
     return rung_result::taken;
 }
 

@@ -14,6 +14,7 @@
 
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/buffer_view.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -296,8 +297,7 @@ namespace detail {
         return rung_result::refused;
     }
     if (broken != 0 && !out.empty()) {
-        why = refused("strides", "a step in bytes is not a multiple of the element size")
-                  .with_advice("make a contiguous copy");
+        why = broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
         return rung_result::refused;
     }
     if (out.owning) out.owner = py::detail::keep_object(obj, home);
