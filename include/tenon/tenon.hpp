@@ -10,6 +10,7 @@
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign.hpp>
+#include <tenon/core/foreign_code.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/shape.hpp>
 #include <tenon/core/tensor.hpp>

@@ -27,9 +27,9 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, Py
         return nullptr;
     }
     PyTypeObject* const type = state_of(module).tensor_type;
-    if (names == nullptr && Py_IS_TYPE(args[0], type)) {
-        Py_INCREF(args[0]);  // it is what was asked for
-        return args[0];
+    if (type == nullptr) {
+        PyErr_SetString(PyExc_RuntimeError, "tenon: the module is being torn down");
+        return nullptr;
     }
     py::import_options options;
     if (names != nullptr) {
@@ -40,6 +40,13 @@ PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, Py
                    .to = asked.where,
                    .stream = asked.stream,
                    .trust_legacy = asked.trust_legacy};
+    }
+    // A Tensor that is what was asked for stays what it is: views of views would only make a chain.
+    const tensor* const own = Py_IS_TYPE(args[0], type) ? held_tensor(args[0]) : nullptr;
+    if (own != nullptr && options.copy != true && !options.stream && options.is_met_by(own->device()) &&
+        !(options.writable && own->is_read_only())) {
+        Py_INCREF(args[0]);
+        return args[0];
     }
     std::optional<tensor> t = py::from_python(args[0], options);
     return t ? wrap_tensor(type, std::move(*t)) : nullptr;
@@ -85,6 +92,8 @@ int clear(PyObject* module) noexcept {
     return 0;
 }
 
+void free_state(void* module) noexcept { (void)clear(static_cast<PyObject*>(module)); }
+
 PyModuleDef_Slot slots[] = {
     {Py_mod_exec, reinterpret_cast<void*>(exec)},
 #if PY_VERSION_HEX >= 0x030C0000
@@ -105,7 +114,7 @@ PyModuleDef definition = {
     slots,
     traverse,
     clear,
-    nullptr,
+    free_state,
 };
 
 }  // namespace

@@ -33,8 +33,8 @@ tensor_object* as_object(PyObject* self) noexcept { return reinterpret_cast<tens
 
 /// The tensor, or null with an exception set.
 const tensor* get(PyObject* self) noexcept {
-    const auto& held = as_object(self)->held;
-    if (held) return &*held;
+    const tensor* const held = held_tensor(self);
+    if (held != nullptr) return held;
     PyErr_SetString(PyExc_ValueError, "tenon: this Tensor has been cleared by the garbage collector");
     return nullptr;
 }
@@ -236,6 +236,11 @@ PyType_Spec spec = {
 };
 
 }  // namespace
+
+const tensor* held_tensor(PyObject* self) noexcept {
+    const auto& held = as_object(self)->held;
+    return held ? &*held : nullptr;
+}
 
 PyObject* make_tensor_type(PyObject* module) noexcept {
     return PyType_FromModuleAndSpec(module, &spec, nullptr);

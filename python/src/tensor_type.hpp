@@ -9,6 +9,9 @@ namespace tenon::module {
 /// A new heap type for one interpreter; null with an exception set.
 [[nodiscard]] PyObject* make_tensor_type(PyObject* module) noexcept;
 
+/// The tensor inside an instance, or null when the garbage collector has cleared it.
+[[nodiscard]] const tensor* held_tensor(PyObject* self) noexcept;
+
 /// Wraps a tensor in an instance of `type`; null with an exception set.
 [[nodiscard]] PyObject* wrap_tensor(PyTypeObject* type, tensor&& t) noexcept;
 

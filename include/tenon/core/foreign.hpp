@@ -6,6 +6,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/error.hpp>
+#include <tenon/core/foreign_code.hpp>
 
 namespace tenon {
 
@@ -47,10 +48,10 @@ public:
     static void call_deleter(void* managed, bool versioned) noexcept try {
         if (versioned) {
             auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
-            if (m->deleter != nullptr) m->deleter(m);
+            if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
         } else {
             auto* m = static_cast<abi::managed_tensor*>(managed);
-            if (m->deleter != nullptr) m->deleter(m);
+            if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
         }
     } catch (...) {
     }

@@ -12,6 +12,7 @@
 #include <tenon/core/foreign.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/validate.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 
@@ -46,7 +47,7 @@ namespace detail {
 
 // What tensors imported from Python release, each attached to the interpreter they came from (F15-F19).
 inline void release_object(void* subject, void* home) noexcept {
-    static_cast<interpreter*>(home)->enter([&] { Py_DECREF(static_cast<PyObject*>(subject)); });
+    static_cast<interpreter*>(home)->enter([&] { call::drop(static_cast<PyObject*>(subject)); });
 }
 inline void release_versioned(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });
@@ -54,14 +55,16 @@ inline void release_versioned(void* subject, void* home) noexcept {
 inline void release_legacy(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, false); });
 }
-/// For a buffer that is held no longer than a call: the thread is attached where it began.
+/// For a buffer that is held no longer than a call: the thread is attached where it began, unless it is being
+/// ended while the caller's function runs.
 inline void release_buffer_in_place(void* subject, void*) noexcept {
+    if (attached_thread_state() == nullptr) return;
     const error_guard guard;
-    PyBuffer_Release(static_cast<Py_buffer*>(subject));
+    call::release_buffer(static_cast<Py_buffer*>(subject));
 }
 inline void release_buffer(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] {
-        PyBuffer_Release(static_cast<Py_buffer*>(subject));
+        call::release_buffer(static_cast<Py_buffer*>(subject));
         PyMem_Free(subject);
     });
 }

@@ -11,6 +11,7 @@
 #include <tenon/core/shape.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 
@@ -70,7 +71,7 @@ TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
         return rung_result::raised;
     }
     *held = Py_buffer{};
-    if (PyObject_GetBuffer(obj, held, request) != 0) {
+    if (call::get_buffer(obj, held, request) != 0) {
         if (out.owning) PyMem_Free(held);
         if (PyErr_Occurred() != nullptr) return rung_result::raised;
         why = refused("buffer", "the exporter failed without an exception");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string_view>
 
+#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -36,7 +37,7 @@ inline constexpr std::array known_frameworks{
         PyErr_Clear();
         return nullptr;
     }
-    const ref declared = ref::take(lookup_on_type(type, name.get()));
+    const ref declared = ref::take(call::type_attr(type, name.get()));
     if (declared && PyUnicode_Check(declared.get())) {
         if (const char* text = PyUnicode_AsUTF8(declared.get()))
             module = text;

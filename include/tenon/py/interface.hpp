@@ -13,6 +13,7 @@
 #include <tenon/core/shape.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/buffer_view.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -40,9 +41,10 @@ struct interface_fields {
         for (const named& n : all) {
             const ref key = ref::take(PyUnicode_FromString(n.key));
             if (!key) return false;
-            PyObject* const found = PyDict_GetItemWithError(dict, key.get());
-            if (found == nullptr && PyErr_Occurred() != nullptr) return false;
-            if (found != nullptr && found != Py_None) this->*n.field = ref::borrow(found);
+            PyObject* found = nullptr;
+            if (call::dict_item(dict, key.get(), &found) < 0) return false;
+            ref value = ref::take(found);
+            if (value && value.get() != Py_None) this->*n.field = std::move(value);
         }
         return true;
     }
@@ -89,7 +91,7 @@ namespace detail {
         return rung_result::refused;
     }
     for (Py_ssize_t i = 0; i < n; ++i) {
-        const ref number = ref::take(PyNumber_Index(PyTuple_GET_ITEM(items.get(), i)));
+        const ref number = ref::take(call::index(PyTuple_GET_ITEM(items.get(), i)));
         out[i] = number ? PyLong_AsLongLong(number.get()) : -1;
         if (PyErr_Occurred() != nullptr)
             return field_failed(field, "an item is not an integer of 64 bits", why);
@@ -118,7 +120,7 @@ namespace detail {
     const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
     if (PyErr_Occurred() != nullptr)
         return field_failed("data", "the address is not one of this machine", why);
-    const int read_only = PyObject_IsTrue(PyTuple_GET_ITEM(items.get(), 1));
+    const int read_only = call::is_true(PyTuple_GET_ITEM(items.get(), 1));
     if (read_only < 0) return rung_result::raised;
     out.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(value));
     out.read_only = read_only != 0;

@@ -7,31 +7,21 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <mutex>
 #include <new>
 #include <thread>
-#if defined(_WIN32)
-#include <process.h>
-#else
-#include <unistd.h>
+#include <utility>
+#if !defined(_WIN32)
+#include <pthread.h>
 #endif
 
 #include <tenon/core/attributes.hpp>
+#include <tenon/core/foreign_code.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
-
-namespace detail {
-inline long process_id() noexcept {
-#if defined(_WIN32)
-    return _getpid();
-#else
-    return static_cast<long>(getpid());
-#endif
-}
-}  // namespace detail
 
 /// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be
 /// entered.
@@ -56,9 +46,10 @@ public:
     PyObject* copy = nullptr;
     PyObject* our_version = nullptr;       ///< (1, 3)
     PyObject* only_max_version = nullptr;  ///< ("max_version",)
-    PyObject* malformed_error = nullptr;   ///< the exception type, made when first raised
-    signed char numpy_layout = 0;          ///< 0 not looked yet, 1 as we know it, -1 another
-    PyObject* numpy_ndarray = nullptr;     ///< borrowed for life: numpy keeps its type
+    PyObject* malformed_error = nullptr;   ///< the exception type, shared with other modules
+    // What is known of the running NumPy: 0 not looked yet, 1 its array is as we know it, -1 it is not.
+    std::atomic<signed char> numpy_layout{0};
+    std::atomic<PyObject*> numpy_ndarray{nullptr};  ///< its array type; numpy keeps it
 
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
     /// made or the interpreter is beyond use.
@@ -98,25 +89,31 @@ private:
         // The simple way attaches whatever state this thread was last given, which may be a subinterpreter's.
         PyThreadState* const own = PyGILState_GetThisThreadState();
         if (here == nullptr && is_main_ && (own == nullptr || PyThreadState_GetInterpreter(own) == state_)) {
-            const PyGILState_STATE gil = PyGILState_Ensure();
+            const PyGILState_STATE gil = foreign_code([] { return PyGILState_Ensure(); });
             {
                 const error_guard guard;
                 fn();
             }
             PyGILState_Release(gil);
-            return;
+        } else {
+            visit(state_, here, fn);
         }
+    }
+
+    /// Runs `fn` attached to another interpreter than `here`, the state this thread is attached by, if any.
+    template <class Fn>
+    static void visit(PyInterpreterState* there, PyThreadState* here, Fn&& fn) noexcept {
         if (here != nullptr) PyEval_SaveThread();
-        if (PyThreadState* const visiting = PyThreadState_New(state_)) {
-            PyEval_RestoreThread(visiting);
+        if (PyThreadState* const visiting = PyThreadState_New(there)) {
+            foreign_code([&] { PyEval_RestoreThread(visiting); });
             {
                 const error_guard guard;
                 fn();
             }
-            PyThreadState_Clear(visiting);
+            foreign_code([&] { PyThreadState_Clear(visiting); });
             PyThreadState_DeleteCurrent();
         }
-        if (here != nullptr) PyEval_RestoreThread(here);
+        if (here != nullptr) foreign_code([&] { PyEval_RestoreThread(here); });
     }
 
     TENON_PRIVATE static interpreter*& last_seen() noexcept {
@@ -154,19 +151,25 @@ private:
         }
         fresh->state_ = state;
         fresh->is_main_ = state == PyInterpreterState_Main();
-        fresh->process_ = detail::process_id();
         if (!fresh->fill() || !fresh->watch_exit()) {
             fresh->clear();
             delete fresh;
             return nullptr;
         }
-        const std::lock_guard hold(list_lock());
-        for (interpreter* i = list_head(); i != nullptr; i = i->next_) {
-            if (i->state_ == state && !i->is_dead())
-                return i;  // another thread was first; ours idles until the end
+        {
+            const std::lock_guard hold(list_lock());
+            for (interpreter* i = list_head(); i != nullptr; i = i->next_)
+                if (i->state_ == state && !i->is_dead()) return i;  // another thread was first; ours idles on
+            fresh->next_ = list_head();
+            list_head() = fresh;
         }
-        fresh->next_ = list_head();
-        list_head() = fresh;
+        // The runtime goes with the main interpreter, whether or not it has been told of this one: it must
+        // know.
+        if (!fresh->is_main_) {
+            visit(PyInterpreterState_Main(), current_thread_state(), [] {
+                if (current() == nullptr) PyErr_Clear();
+            });
+        }
         return fresh;
     }
 
@@ -193,7 +196,22 @@ private:
             if ((*n.slot = PyUnicode_InternFromString(n.text)) == nullptr) return false;
         our_version = Py_BuildValue("(ii)", 1, 3);
         only_max_version = PyTuple_Pack(1, max_version);
-        return our_version != nullptr && only_max_version != nullptr;
+        malformed_error = shared_malformed_error();
+        return our_version != nullptr && only_max_version != nullptr && malformed_error != nullptr;
+    }
+
+    /// One exception type for all extension modules of an interpreter, whoever comes first: a new reference,
+    /// or null with an exception set.
+    [[nodiscard]] static PyObject* shared_malformed_error() noexcept {
+        static constexpr const char* name = "tenon.MalformedError";
+        PyObject* const shared = PyInterpreterState_GetDict(PyInterpreterState_Get());
+        const ref key = ref::take(PyUnicode_FromString(name));
+        const ref bases = key ? ref::take(PyTuple_Pack(2, PyExc_ValueError, PyExc_BufferError)) : ref();
+        ref made = bases ? ref::take(PyErr_NewExceptionWithDoc(
+                               name, "The description of a tensor contradicts itself.", bases.get(), nullptr))
+                         : ref();
+        if (!made || shared == nullptr) return made.release();
+        return ref::borrow(PyDict_SetDefault(shared, key.get(), made.get())).release();
     }
 
     void clear() noexcept {
@@ -202,12 +220,13 @@ private:
             &array_interface, &array_typestr,    &is_conj,        &is_neg,           &requires_grad,
             &untyped_storage, &max_version,      &stream,         &dl_device,        &copy,
             &our_version,     &only_max_version, &malformed_error};
-        for (PyObject** slot : slots) Py_CLEAR(*slot);
+        for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
     }
 
     /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own
     /// dictionary drops our objects when it goes.
     bool watch_exit() noexcept {
+        watch_fork();
         static PyMethodDef close_def = {"tenon_close", &interpreter::on_exit, METH_NOARGS, nullptr};
         PyObject* const dict = PyInterpreterState_GetDict(state_);
         if (dict == nullptr) {
@@ -223,8 +242,7 @@ private:
         const ref self = ref::take(PyCapsule_New(this, capsule_name, nullptr));
         const ref hook = self ? ref::take(PyCFunction_New(&close_def, self.get())) : ref();
         const ref atexit = hook ? ref::take(PyImport_ImportModule("atexit")) : ref();
-        const ref done =
-            atexit ? ref::take(PyObject_CallMethod(atexit.get(), "register", "O", hook.get())) : ref();
+        const ref done = atexit ? ref::take(call::method(atexit.get(), "register", "O", hook.get())) : ref();
         if (done) return true;
         const error_guard keep;
         (void)PyDict_DelItem(dict, key.get());  // nobody may be told of an interpreter we give up on
@@ -234,16 +252,39 @@ private:
     static PyObject* on_exit(PyObject* self, PyObject*) noexcept {
         auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(self, capsule_name));
         if (i == nullptr) return nullptr;
-        i->closing_.store(true);
-        // A forked child inherits the count of threads it does not have. Ten seconds are plenty for a
-        // release; one that takes longer must not hang the exit.
-        if (i->process_ == detail::process_id()) {
+        // With the main interpreter the others go too, and nobody tells them.
+        const auto goes = [&](const interpreter* other) { return other == i || i->is_main_; };
+        for (interpreter* other = first(); other != nullptr; other = other->next_)
+            if (goes(other)) other->closing_.store(true);
+        // Ten seconds are plenty for the releases under way; one that takes longer must not hang the exit.
+        foreign_code([&] {
             Py_BEGIN_ALLOW_THREADS;
-            for (int n = 0; n < 10000 && i->entering_.load() != 0; ++n)
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            for (interpreter* other = first(); other != nullptr; other = other->next_) {
+                while (goes(other) && other->entering_.load() != 0 &&
+                       std::chrono::steady_clock::now() < give_up)
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
             Py_END_ALLOW_THREADS;
-        }
+        });
         Py_RETURN_NONE;
+    }
+
+    /// The list only grows at its head, so that a walk needs the lock only to begin.
+    static interpreter* first() noexcept {
+        const std::lock_guard hold(list_lock());
+        return list_head();
+    }
+
+    /// A forked child has none of the threads that were entering, nor the one that may have held the lock.
+    static void watch_fork() noexcept {
+#if !defined(_WIN32)
+        static const int watched = pthread_atfork(nullptr, nullptr, [] {
+            new (&list_lock()) std::mutex;
+            for (interpreter* i = list_head(); i != nullptr; i = i->next_) i->entering_.store(0);
+        });
+        (void)watched;
+#endif
     }
 
     static void on_gone(PyObject* capsule) noexcept {
@@ -262,7 +303,6 @@ private:
     TENON_PRIVATE static inline constinit std::atomic<unsigned> departed{0};
 
     PyInterpreterState* state_ = nullptr;
-    long process_ = 0;
     bool is_main_ = false;
     std::atomic<bool> closing_{false};
     std::atomic<bool> dead_{false};

@@ -46,27 +46,6 @@ inline PyThreadState* attached_thread_state() noexcept {
 #endif
 }
 
-/// getattr that treats AttributeError as "not there": 1 found (new reference), 0 absent, -1 another error.
-inline int get_optional_attr(PyObject* obj, PyObject* name, PyObject** out) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return PyObject_GetOptionalAttr(obj, name, out);
-#else
-    return _PyObject_LookupAttr(obj, name, out);
-#endif
-}
-
-/// What a class attribute lookup finds along the MRO, with no code of the type's run: a new reference or
-/// null, never an error. Gives the type a version tag where it can have one.
-inline PyObject* lookup_on_type(PyTypeObject* type, PyObject* name) noexcept {
-#if PY_VERSION_HEX >= 0x030D0000
-    return _PyType_LookupRef(type, name);
-#else
-    PyObject* found = _PyType_Lookup(type, name);
-    Py_XINCREF(found);
-    return found;
-#endif
-}
-
 /// A number that changes whenever the type or one of its bases does, unique among the interpreter's types; 0
 /// when the type has none.
 inline unsigned version_tag(PyTypeObject* type) noexcept {
@@ -79,35 +58,6 @@ inline unsigned version_tag(PyTypeObject* type) noexcept {
     return *const_cast<volatile unsigned*>(&type->tp_version_tag);
 #endif
 }
-
-/// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
-/// reported as unraisable. Needs an attached thread state.
-class error_guard {
-public:
-#if PY_VERSION_HEX >= 0x030C0000
-    error_guard() noexcept : saved_(PyErr_GetRaisedException()) {}
-    ~error_guard() {
-        if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
-        PyErr_SetRaisedException(saved_);
-    }
-#else
-    error_guard() noexcept { PyErr_Fetch(&type_, &saved_, &trace_); }
-    ~error_guard() {
-        // Never the dying object here: reporting would revive it.
-        if (PyErr_Occurred() != nullptr) PyErr_WriteUnraisable(nullptr);
-        PyErr_Restore(type_, saved_, trace_);
-    }
-#endif
-    error_guard(const error_guard&) = delete;
-    error_guard& operator=(const error_guard&) = delete;
-
-private:
-    PyObject* saved_;
-#if PY_VERSION_HEX < 0x030C0000
-    PyObject* type_;
-    PyObject* trace_;
-#endif
-};
 
 /// Excludes other threads from an object on builds without the GIL; nothing at all elsewhere.
 class critical_section {

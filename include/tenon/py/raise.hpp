@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <tenon/core/error.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -15,30 +16,6 @@
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
-
-namespace detail {
-
-/// One type for all extension modules of an interpreter, whoever raises first: a new reference, or null with
-/// an exception set.
-[[nodiscard]] inline PyObject* shared_malformed_error() noexcept {
-    static constexpr const char* name = "tenon.MalformedError";
-    PyObject* const shared = PyInterpreterState_GetDict(PyInterpreterState_Get());
-    const ref key = ref::take(PyUnicode_FromString(name));
-    if (!key) return nullptr;
-    if (shared != nullptr) {
-        PyObject* const there = PyDict_GetItemWithError(shared, key.get());
-        if (there != nullptr) return ref::borrow(there).release();
-        if (PyErr_Occurred() != nullptr) return nullptr;
-    }
-    const ref bases = ref::take(PyTuple_Pack(2, PyExc_ValueError, PyExc_BufferError));
-    ref made = bases ? ref::take(PyErr_NewExceptionWithDoc(
-                           name, "The description of a tensor contradicts itself.", bases.get(), nullptr))
-                     : ref();
-    if (made && shared != nullptr && PyDict_SetItem(shared, key.get(), made.get()) != 0) return nullptr;
-    return made.release();
-}
-
-}  // namespace detail
 
 /// The exception type a failure is raised as: borrowed, or null with an exception set.
 [[nodiscard]] inline PyObject* exception_type(errc code) noexcept {
@@ -53,9 +30,7 @@ namespace detail {
             break;
     }
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
-    if (here->malformed_error == nullptr) here->malformed_error = detail::shared_malformed_error();
-    return here->malformed_error;
+    return here != nullptr ? here->malformed_error : nullptr;
 }
 
 inline void raise(errc code, const std::string& message) noexcept {
@@ -64,8 +39,8 @@ inline void raise(errc code, const std::string& message) noexcept {
 }
 
 /// Raises `e` as its exception, after `prefix`.
-inline void raise(const error& e, const std::string& prefix = {}) noexcept try {
-    raise(e.code, prefix + e.message());
+inline void raise(const error& e, std::string_view prefix = {}) noexcept try {
+    raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
     PyErr_NoMemory();
 }

@@ -1,8 +1,9 @@
-// tenon/py/ref.hpp: one owned reference to a Python object.
+// tenon/py/ref.hpp: one owned reference to a Python object, and a pending exception kept safe for a while.
 #pragma once
 
 #include <utility>
 
+#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::py {
@@ -14,12 +15,14 @@ public:
     ref(ref&& other) noexcept : obj_(std::exchange(other.obj_, nullptr)) {}
     ref& operator=(ref&& other) noexcept {
         PyObject* old = std::exchange(obj_, std::exchange(other.obj_, nullptr));
-        Py_XDECREF(old);  // last: it may run code that sees this ref
+        call::drop(old);  // last: it may run code that sees this ref
         return *this;
     }
     ref(const ref&) = delete;
     ref& operator=(const ref&) = delete;
-    ~ref() { Py_XDECREF(obj_); }
+    ~ref() {
+        if (obj_ != nullptr) call::drop(obj_);
+    }
 
     /// Takes over a new reference (null stays null).
     [[nodiscard]] static ref take(PyObject* owned) noexcept { return ref(owned); }
@@ -35,6 +38,34 @@ public:
 private:
     explicit ref(PyObject* owned) noexcept : obj_(owned) {}
     PyObject* obj_ = nullptr;
+};
+
+/// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
+/// reported as unraisable. Needs an attached thread state.
+class error_guard {
+public:
+#if PY_VERSION_HEX >= 0x030C0000
+    error_guard() noexcept : saved_(PyErr_GetRaisedException()) {}
+    ~error_guard() {
+        if (PyErr_Occurred() != nullptr) call::write_unraisable();
+        PyErr_SetRaisedException(saved_);
+    }
+#else
+    error_guard() noexcept { PyErr_Fetch(&type_, &saved_, &trace_); }
+    ~error_guard() {
+        if (PyErr_Occurred() != nullptr) call::write_unraisable();
+        PyErr_Restore(type_, saved_, trace_);
+    }
+#endif
+    error_guard(const error_guard&) = delete;
+    error_guard& operator=(const error_guard&) = delete;
+
+private:
+    PyObject* saved_;
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject* type_;
+    PyObject* trace_;
+#endif
 };
 
 }  // namespace tenon::py

@@ -13,6 +13,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/attributes.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -28,7 +29,7 @@ public:
 
     [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
         object_query query;
-        const ref found = ref::take(lookup_on_type(type, name));
+        const ref found = ref::take(call::type_attr(type, name));
         if (!found) return query;
         query.kind_ = kind::python;
         // A descriptor borrowed from an unrelated class must do its own type check, and raise.
@@ -75,8 +76,7 @@ public:
             case kind::c_getter:
                 return ref::take(getter_(self, closure_));
             case kind::python:
-                return ref::take(is_method_ ? PyObject_CallMethodNoArgs(self, name)
-                                            : PyObject_GetAttr(self, name));
+                return ref::take(is_method_ ? call::method(self, name) : call::attr(self, name));
         }
         return {};
     }
@@ -85,7 +85,10 @@ public:
     [[nodiscard]] int ask(PyObject* self, PyObject* name) const noexcept {
         if (!exists()) return 0;
         const ref answer = fetch(self, name);
-        return answer ? PyObject_IsTrue(answer.get()) : -1;
+        if (!answer && PyErr_Occurred() == nullptr)
+            PyErr_SetString(PyExc_SystemError,
+                            "tenon: an attribute of the tensor failed without an exception");
+        return answer ? call::is_true(answer.get()) : -1;
     }
 
 private:
@@ -124,7 +127,7 @@ enum class attribute_place : unsigned char {
 };
 
 [[nodiscard]] inline attribute_place place_of(PyTypeObject* type, PyObject* name) noexcept {
-    const ref found = ref::take(lookup_on_type(type, name));
+    const ref found = ref::take(call::type_attr(type, name));
     if (found) {
         const bool plain = (Py_TYPE(found.get())->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0 &&
                            type->tp_getattro == PyObject_GenericGetAttr;
@@ -216,8 +219,11 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
 
 /// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
 inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
-    (void)ref::take(lookup_on_type(plan.type, names.dlpack));  // a lookup gives the type its tag
+    (void)ref::take(call::type_attr(plan.type, names.dlpack));  // a lookup gives the type its tag
     plan.tag = version_tag(plan.type);
+#if PY_VERSION_HEX < 0x030B0000
+    (void)ref::take(call::type_attr(&PyBaseObject_Type, names.dlpack));
+#endif
     plan.epoch = detail::tag_epoch();
     plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
     plan.interpreter = PyInterpreterState_Get();

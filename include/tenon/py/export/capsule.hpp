@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/tensor_ref.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -27,8 +29,8 @@ struct exported {
         auto* whole = static_cast<exported*>(self->manager_ctx);
         PyObject* const keeper = whole->keeper;
         interpreter* const home = whole->home;
-        PyMem_RawFree(whole);
-        home->enter([&] { Py_DECREF(keeper); });
+        std::free(whole);
+        home->enter([&] { call::drop(keeper); });
     }
 };
 
@@ -52,7 +54,7 @@ template <class Managed>
     interpreter* const home = interpreter::current();
     if (home == nullptr) return nullptr;
     const auto rank = static_cast<std::size_t>(t.ndim());
-    void* const room = PyMem_RawMalloc(sizeof(exported<Managed>) + 2 * rank * sizeof(std::int64_t));
+    void* const room = std::malloc(sizeof(exported<Managed>) + 2 * rank * sizeof(std::int64_t));
     if (room == nullptr) return PyErr_NoMemory();
     auto* whole = new (room) exported<Managed>{};
     std::int64_t* const shape = whole->metadata();
@@ -77,7 +79,7 @@ template <class Managed>
     PyObject* const capsule = PyCapsule_New(&whole->managed, versioned ? capsule_versioned : capsule_legacy,
                                             versioned ? drop_versioned : drop_legacy);
     if (capsule == nullptr) {
-        PyMem_RawFree(whole);
+        std::free(whole);
         return nullptr;
     }
     Py_INCREF(keeper);

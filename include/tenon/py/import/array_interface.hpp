@@ -6,6 +6,7 @@
 #include <string>
 
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/interface.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -27,7 +28,7 @@ namespace detail {
         const ref name = ref::take(PyUnicode_FromFormat("__array_%s__", n.key));
         if (!name) return rung_result::raised;
         PyObject* found = nullptr;
-        if (get_optional_attr(obj, name.get(), &found) < 0) return rung_result::raised;
+        if (call::optional_attr(obj, name.get(), &found) < 0) return rung_result::raised;
         ref value = ref::take(found);
         if (value && value.get() != Py_None) fields.*n.field = std::move(value);
     }
@@ -78,7 +79,7 @@ namespace detail {
     ref dict;
     if (plan.array_interface != attribute_place::nowhere) {
         PyObject* found = nullptr;
-        if (get_optional_attr(obj, here.array_interface, &found) < 0) return rung_result::raised;
+        if (call::optional_attr(obj, here.array_interface, &found) < 0) return rung_result::raised;
         dict = ref::take(found);
     }
     if (dict && dict.get() != Py_None) {
@@ -102,7 +103,7 @@ namespace detail {
     if (!said.has_address) {
         std::int64_t offset = 0;
         if (fields.offset) {
-            const ref number = ref::take(PyNumber_Index(fields.offset.get()));
+            const ref number = ref::take(call::index(fields.offset.get()));
             offset = number ? PyLong_AsLongLong(number.get()) : -1;
             if (PyErr_Occurred() != nullptr)
                 return py::detail::field_failed("offset", "it is not an integer", why);

@@ -30,6 +30,8 @@ namespace detail {
     if (b.itemsize <= 0) return refuse(malformed("itemsize", "it is not positive", b.itemsize));
     if (b.len < 0) return refuse(malformed("len", "it is negative", b.len));
 
+    if (b.format != nullptr && tenon::detail::is_implausible(b.format))
+        return refuse(malformed("format", "the pointer cannot be a string"));
     const auto parsed = dtype_from_buffer_format(b.format != nullptr ? std::string_view(b.format) : "B",
                                                  static_cast<std::size_t>(b.itemsize));
     if (parsed.fault != format_fault::none) return refuse(format_error("format", parsed.fault));

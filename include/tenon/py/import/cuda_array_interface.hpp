@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/interface.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -23,7 +24,7 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.cuda_array_interface == attribute_place::nowhere) return rung_result::absent;
     PyObject* found = nullptr;
-    if (get_optional_attr(obj, here.cuda_array_interface, &found) < 0) return rung_result::raised;
+    if (call::optional_attr(obj, here.cuda_array_interface, &found) < 0) return rung_result::raised;
     const ref dict = ref::take(found);
     if (!dict || dict.get() == Py_None) return rung_result::absent;
     const auto refuse = [&](const error& e) {

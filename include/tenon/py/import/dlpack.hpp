@@ -8,6 +8,7 @@
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -31,16 +32,14 @@ namespace detail {
                                      PyObject* keywords, bool& found) noexcept {
     found = place != attribute_place::nowhere;
     if (!found) return {};
-    if (place == attribute_place::method)
-        return ref::take(PyObject_VectorcallMethod(name, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
+    if (place == attribute_place::method) return ref::take(call::keyword_method(name, args, keywords));
     PyObject* got = nullptr;
-    const int there = get_optional_attr(args[0], name, &got);
+    const int there = call::optional_attr(args[0], name, &got);
     const ref bound = ref::take(got);
     if (there < 0) return {};
     found = there > 0 && bound.get() != Py_None;
     if (!found) return {};
-    return ref::take(
-        PyObject_Vectorcall(bound.get(), args + 1, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords));
+    return ref::take(call::keyword_call(bound.get(), args + 1, keywords));
 }
 
 /// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
@@ -57,7 +56,7 @@ namespace detail {
     std::int32_t parts[2];
     for (Py_ssize_t i = 0; i < 2; ++i) {
         // The kind is often an Enum; an IntEnum or any __index__ is an integer here.
-        const ref number = ref::take(PyNumber_Index(PyTuple_GET_ITEM(answer.get(), i)));
+        const ref number = ref::take(call::index(PyTuple_GET_ITEM(answer.get(), i)));
         const long value = number ? PyLong_AsLong(number.get()) : -1;
         if (PyErr_Occurred() != nullptr || value != static_cast<std::int32_t>(value)) {
             if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
@@ -74,9 +73,9 @@ namespace detail {
 }
 
 /// The keyword arguments of one call, in vectorcall form.
-class keyword_call {
+class keyword_arguments {
 public:
-    keyword_call(PyObject* self, const interpreter& names) noexcept : names_(names) { args_[1] = self; }
+    keyword_arguments(PyObject* self, const interpreter& names) noexcept : names_(names) { args_[1] = self; }
 
     /// `value` is a new reference; false when it is null.
     [[nodiscard]] bool add(PyObject* name, PyObject* value) noexcept {
@@ -124,26 +123,28 @@ struct call_shape {
 [[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
                                      const import_options& options, std::optional<device> where,
                                      call_shape shape, bool& found) noexcept {
-    keyword_call call(obj, names);
+    keyword_arguments given(obj, names);
     bool ok = true;
     if (shape.modern) {
         Py_INCREF(names.our_version);
-        ok = call.add(names.max_version, names.our_version);
+        ok = given.add(names.max_version, names.our_version);
         // A device is asked for only when the data is not said to be there already.
         if (ok && options.to && !(where && *where == *options.to))
-            ok = call.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
+            ok = given.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
         if (ok && shape.copy && options.copy)
-            ok = call.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
+            ok = given.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
     }
     if (ok && shape.stream) {
         if (const auto number = stream_argument(where, options.to, options.stream))
-            ok = call.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
+            ok = given.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
     }
-    if (!ok) {
+    if (!ok || Py_EnterRecursiveCall(" while importing a tensor") != 0) {
         found = true;
         return {};
     }
-    return call.run(plan.dlpack, found);
+    ref answer = given.run(plan.dlpack, found);
+    Py_LeaveRecursiveCall();
+    return answer;
 }
 
 /// Remembers how the type wants to be called, if the plan the call was made by is still there (an object may
@@ -191,8 +192,8 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 /// TensorFlow ends the process when `__dlpack__` meets an element type DLPack lacks (strings, resources): its
 /// dtype is asked first.
 [[nodiscard]] inline rung_result check_dtype_name(PyObject* obj, error& why) noexcept {
-    const ref type = ref::take(PyObject_GetAttrString(obj, "dtype"));
-    const ref name = type ? ref::take(PyObject_GetAttrString(type.get(), "name")) : ref();
+    const ref type = ref::take(call::attr(obj, "dtype"));
+    const ref name = type ? ref::take(call::attr(type.get(), "name")) : ref();
     if (!name) return rung_result::raised;
     const char* const text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
     if (text == nullptr) return rung_result::raised;
@@ -214,7 +215,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
         return known;
     bool found = false;
-    const ref capsule = detail::request_capsule(obj, plan, here, options, where, found);
+    ref capsule = detail::request_capsule(obj, plan, here, options, where, found);
     if (!capsule) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
     if (!PyCapsule_CheckExact(capsule.get())) {
         why = malformed("__dlpack__", "it did not return a capsule");
@@ -223,6 +224,10 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     import_options told = options;
     if (plan.immutable) told.trust_legacy = false;
     const rung_result taken = take_capsule(capsule.get(), told, &here, out, why);
+    {
+        const error_guard guard;  // a capsule's destructor may leave an exception behind
+        capsule = ref();
+    }
     if (taken != rung_result::taken) return taken;
     if (plan.immutable) out.mark_read_only();
     // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.

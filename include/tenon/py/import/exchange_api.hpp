@@ -13,6 +13,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -33,7 +34,8 @@ namespace detail {
     char copy[sizeof(abi::exchange_api)];
     const iovec to{copy, size};
     const iovec from{const_cast<void*>(address), size};
-    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(size) || errno != EFAULT;
+    const ssize_t read = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    return read == static_cast<ssize_t>(size) || (read < 0 && errno != EFAULT);
 #else
     (void)size;
     return true;
@@ -84,7 +86,7 @@ namespace detail {
 #else
         const ref dict = ref::borrow(base->tp_dict);
 #endif
-        const int found = dict ? PyDict_Contains(dict.get(), name) : 0;
+        const int found = dict ? call::dict_contains(dict.get(), name) : 0;
         if (found > 0) return i;
         if (found < 0) PyErr_Clear();
     }
@@ -97,7 +99,7 @@ namespace detail {
 inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan) noexcept {
     PyObject* const spellings[] = {names.exchange_api, names.exchange_api_1_2};
     for (PyObject* const name : spellings) {
-        const ref attribute = ref::take(lookup_on_type(type, name));
+        const ref attribute = ref::take(call::type_attr(type, name));
         if (!attribute) continue;
         const void* const published =
             detail::published_pointer(attribute.get(), name == names.exchange_api_1_2);
@@ -127,7 +129,7 @@ TENON_COLD [[nodiscard]] inline rung_result call_failed(error& why, const char* 
 template <class Function, class Out>
 TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, Out* out) noexcept {
     try {
-        return function(obj, out) == 0;
+        return foreign_code([&] { return function(obj, out) == 0; });
     } catch (...) {
         return false;
     }

@@ -15,6 +15,7 @@
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/buffer_view.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -97,7 +98,7 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
         return std::nullopt;
     if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
     const ref key = ref::take(PyUnicode_InternFromString("__module__"));
-    const ref module = key ? ref::take(lookup_on_type(d->scalar_type, key.get())) : ref();
+    const ref module = key ? ref::take(call::type_attr(d->scalar_type, key.get())) : ref();
     if (!module || !PyUnicode_Check(module.get()) ||
         PyUnicode_CompareWithASCIIString(module.get(), "ml_dtypes") != 0) {
         PyErr_Clear();
@@ -118,9 +119,9 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
 /// True when the struct of `sample`, a NumPy array, says what its `__array_interface__` says.
 [[nodiscard]] inline bool struct_agrees(PyObject* sample, bool writeable) noexcept {
     const auto* a = reinterpret_cast<const array*>(sample);
-    const ref interface = ref::take(PyObject_GetAttrString(sample, "__array_interface__"));
-    const ref descr = ref::take(PyObject_GetAttrString(sample, "dtype"));
-    const ref strides = ref::take(PyObject_GetAttrString(sample, "strides"));
+    const ref interface = ref::take(call::attr(sample, "__array_interface__"));
+    const ref descr = ref::take(call::attr(sample, "dtype"));
+    const ref strides = ref::take(call::attr(sample, "strides"));
     if (!interface || !descr || !strides || !PyDict_Check(interface.get()) || !PyTuple_Check(strides.get()))
         return false;
     // The descriptor is followed only once it is seen to be the descriptor.
@@ -128,7 +129,7 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
     PyObject* const data = PyDict_GetItemString(interface.get(), "data");
     PyObject* const shape = PyDict_GetItemString(interface.get(), "shape");
     PyObject* const typestr = PyDict_GetItemString(interface.get(), "typestr");
-    const ref number = ref::take(PyObject_GetAttrString(descr.get(), "num"));
+    const ref number = ref::take(call::attr(descr.get(), "num"));
     std::uintptr_t address = 0;
     std::uintptr_t type_num = 0;
     if (data == nullptr || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2 || shape == nullptr ||
@@ -164,18 +165,18 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
     if (!where) return false;
     for (const char letter : plain_letters) {
         const char type[] = {letter, '\0'};
-        const ref whole = ref::take(PyObject_CallMethod(numpy, "zeros", "(ii)s", 4, 3, type));
+        const ref whole = ref::take(call::method(numpy, "zeros", "(ii)s", 4, 3, type));
         if (!whole || Py_TYPE(whole.get()) != reinterpret_cast<PyTypeObject*>(ndarray)) return false;
-        const ref part = ref::take(PyObject_GetItem(whole.get(), where.get()));
+        const ref part = ref::take(call::item(whole.get(), where.get()));
         if (!part || Py_TYPE(part.get()) != Py_TYPE(whole.get()) || !struct_agrees(part.get(), true))
             return false;
-        const ref flags = ref::take(PyObject_GetAttrString(part.get(), "flags"));
-        if (!flags || PyObject_SetAttrString(flags.get(), "writeable", Py_False) != 0 ||
+        const ref flags = ref::take(call::attr(part.get(), "flags"));
+        if (!flags || call::set_attr(flags.get(), "writeable", Py_False) != 0 ||
             !struct_agrees(part.get(), false))
             return false;
     }
     const char* const swapped = tenon::detail::little_endian ? ">i4" : "<i4";
-    const ref foreign_order = ref::take(PyObject_CallMethod(numpy, "zeros", "is", 2, swapped));
+    const ref foreign_order = ref::take(call::method(numpy, "zeros", "is", 2, swapped));
     return foreign_order && plain_type(reinterpret_cast<array*>(foreign_order.get())->descr).type.bits == 0;
 }
 
@@ -189,18 +190,19 @@ namespace detail {
 /// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only
 /// where it has been.
 [[nodiscard]] inline PyTypeObject* checked_ndarray(interpreter& here) noexcept {
-    if (here.numpy_layout == 0) {
-        here.numpy_layout = -1;
+    if (here.numpy_layout.load(std::memory_order_acquire) == 0) {
         PyObject* const modules = PyImport_GetModuleDict();
         const ref numpy = ref::borrow(modules != nullptr ? PyDict_GetItemString(modules, "numpy") : nullptr);
-        const ref ndarray = numpy ? ref::take(PyObject_GetAttrString(numpy.get(), "ndarray")) : ref();
-        if (ndarray && layout_holds(numpy.get(), ndarray.get())) {
-            here.numpy_layout = 1;
-            here.numpy_ndarray = ndarray.get();  // numpy keeps its type
-        }
+        const ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
+        const bool holds = ndarray && layout_holds(numpy.get(), ndarray.get());
+        // An interrupt is not an answer: it is left standing, and the question open.
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         PyErr_Clear();
+        here.numpy_ndarray.store(ndarray.get(), std::memory_order_relaxed);
+        here.numpy_layout.store(holds ? 1 : -1, std::memory_order_release);
     }
-    return here.numpy_layout == 1 ? reinterpret_cast<PyTypeObject*>(here.numpy_ndarray) : nullptr;
+    if (here.numpy_layout.load(std::memory_order_acquire) != 1) return nullptr;
+    return reinterpret_cast<PyTypeObject*>(here.numpy_ndarray.load(std::memory_order_relaxed));
 }
 
 /// The class named `name` along the MRO, or null; a look at names alone.
@@ -218,8 +220,8 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     PyTypeObject* const base = detail::ancestor_named(type, "numpy.ndarray");
     if (base == nullptr || base != detail::checked_ndarray(here)) return;
     plan.masked = detail::ancestor_named(type, "MaskedArray") != nullptr;
-    const ref own = ref::take(lookup_on_type(type, here.dlpack));
-    const ref inherited = ref::take(lookup_on_type(base, here.dlpack));
+    const ref own = ref::take(call::type_attr(type, here.dlpack));
+    const ref inherited = ref::take(call::type_attr(base, here.dlpack));
     plan.numpy_struct = own.get() == inherited.get();
     // A static type is the same in every interpreter and never goes away: it needs no plan to be recognised.
     if (type == base && (type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
@@ -228,9 +230,9 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
 
 /// A masked array has memory for what its mask hides: only one that hides nothing can be taken.
 [[nodiscard]] inline rung_result check_mask(PyObject* obj, error& why) noexcept {
-    const ref mask = ref::take(PyObject_GetAttrString(obj, "mask"));
-    const ref any = mask ? ref::take(PyObject_CallMethod(mask.get(), "any", nullptr)) : ref();
-    const int hides = any ? PyObject_IsTrue(any.get()) : -1;
+    const ref mask = ref::take(call::attr(obj, "mask"));
+    const ref any = mask ? ref::take(call::method(mask.get(), "any", nullptr)) : ref();
+    const int hides = any ? call::is_true(any.get()) : -1;
     if (hides < 0) return rung_result::raised;
     if (hides == 0) return rung_result::taken;
     why = refused("mask", "masked elements cannot be expressed").with_advice("call .filled() first");

@@ -1,0 +1,34 @@
+// tenon/core/foreign_code.hpp: running code of others on a thread that may be ended in the middle of it.
+#pragma once
+
+#include <utility>
+#if defined(__GLIBC__) && defined(__cpp_exceptions)
+#include <cxxabi.h>
+#include <unistd.h>
+#endif
+
+#include <tenon/core/attributes.hpp>
+
+namespace tenon {
+
+/// Runs `fn`, which may let go of the GIL and want it back. When the interpreter is being finalized, CPython
+/// before 3.14 ends a thread that does, by an unwinding `pthread_exit`: our frames would be taken down
+/// without the GIL, and the first `noexcept` among them would end the process. The thread is held here for
+/// good instead, which is what CPython 3.14 does. Costs nothing when nothing happens.
+#if defined(__GLIBC__) && defined(__cpp_exceptions)
+template <class Fn>
+TENON_HOT inline decltype(auto) foreign_code(Fn&& fn) {
+    try {
+        return std::forward<Fn>(fn)();
+    } catch (const ::abi::__forced_unwind&) {
+        for (;;) pause();
+    }
+}
+#else
+template <class Fn>
+TENON_HOT inline decltype(auto) foreign_code(Fn&& fn) {
+    return std::forward<Fn>(fn)();
+}
+#endif
+
+}  // namespace tenon

@@ -1,0 +1,108 @@
+// tenon/py/call.hpp: the CPython calls that can run code of others, each safe on a thread that is ended
+// meanwhile.
+//
+// Whoever needs one of these takes it from here: see core/foreign_code.hpp for what happens otherwise.
+#pragma once
+
+#include <tenon/core/attributes.hpp>
+#include <tenon/core/foreign_code.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::py::call {
+
+TENON_HOT inline void drop(PyObject* obj) noexcept {
+    foreign_code([&] { Py_XDECREF(obj); });
+}
+
+/// getattr that treats AttributeError as "not there": 1 found (new reference), 0 absent, -1 another error.
+inline int optional_attr(PyObject* obj, PyObject* name, PyObject** out) noexcept {
+    return foreign_code([&] {
+#if PY_VERSION_HEX >= 0x030D0000
+        return PyObject_GetOptionalAttr(obj, name, out);
+#else
+        return _PyObject_LookupAttr(obj, name, out);
+#endif
+    });
+}
+
+/// What a class attribute lookup finds along the MRO: a new reference or null, never an error. No code of the
+/// type's runs, but for an `__eq__` among its keys. Gives the type a version tag where it can have one.
+inline PyObject* type_attr(PyTypeObject* type, PyObject* name) noexcept {
+    return foreign_code([&] {
+#if PY_VERSION_HEX >= 0x030D0000
+        return _PyType_LookupRef(type, name);
+#else
+        PyObject* found = _PyType_Lookup(type, name);
+        Py_XINCREF(found);
+        return found;
+#endif
+    });
+}
+
+/// dict[key]: 1 found (new reference), 0 absent, -1 an error.
+inline int dict_item(PyObject* dict, PyObject* key, PyObject** out) noexcept {
+    return foreign_code([&] {
+#if PY_VERSION_HEX >= 0x030D0000
+        return PyDict_GetItemRef(dict, key, out);
+#else
+        *out = PyDict_GetItemWithError(dict, key);
+        Py_XINCREF(*out);
+        return *out != nullptr ? 1 : PyErr_Occurred() != nullptr ? -1 : 0;
+#endif
+    });
+}
+inline int dict_contains(PyObject* dict, PyObject* key) noexcept {
+    return foreign_code([&] { return PyDict_Contains(dict, key); });
+}
+
+inline PyObject* attr(PyObject* obj, PyObject* name) noexcept {
+    return foreign_code([&] { return PyObject_GetAttr(obj, name); });
+}
+inline PyObject* attr(PyObject* obj, const char* name) noexcept {
+    return foreign_code([&] { return PyObject_GetAttrString(obj, name); });
+}
+inline int set_attr(PyObject* obj, const char* name, PyObject* value) noexcept {
+    return foreign_code([&] { return PyObject_SetAttrString(obj, name, value); });
+}
+inline PyObject* item(PyObject* obj, PyObject* key) noexcept {
+    return foreign_code([&] { return PyObject_GetItem(obj, key); });
+}
+
+/// obj.name(*args), the arguments as for Py_BuildValue.
+template <class... Args>
+PyObject* method(PyObject* obj, const char* name, const char* format, Args... args) noexcept {
+    return foreign_code([&] { return PyObject_CallMethod(obj, name, format, args...); });
+}
+inline PyObject* method(PyObject* obj, PyObject* name) noexcept {
+    return foreign_code([&] { return PyObject_CallMethodNoArgs(obj, name); });
+}
+/// Keywords alone, after the object: `args[0]` is the object, and the slot before it is free for the callee.
+inline PyObject* keyword_method(PyObject* name, PyObject* const* args, PyObject* keywords) noexcept {
+    return foreign_code(
+        [&] { return PyObject_VectorcallMethod(name, args, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords); });
+}
+inline PyObject* keyword_call(PyObject* callable, PyObject* const* args, PyObject* keywords) noexcept {
+    return foreign_code(
+        [&] { return PyObject_Vectorcall(callable, args, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords); });
+}
+
+inline PyObject* index(PyObject* obj) noexcept {
+    return foreign_code([&] { return PyNumber_Index(obj); });
+}
+inline int is_true(PyObject* obj) noexcept {
+    return foreign_code([&] { return PyObject_IsTrue(obj); });
+}
+
+TENON_HOT inline int get_buffer(PyObject* obj, Py_buffer* out, int request) noexcept {
+    return foreign_code([&] { return PyObject_GetBuffer(obj, out, request); });
+}
+TENON_HOT inline void release_buffer(Py_buffer* held) noexcept {
+    foreign_code([&] { PyBuffer_Release(held); });
+}
+
+inline void write_unraisable() noexcept {
+    // Never with the dying object: reporting would revive it.
+    foreign_code([] { PyErr_WriteUnraisable(nullptr); });
+}
+
+}  // namespace tenon::py::call
