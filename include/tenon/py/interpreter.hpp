@@ -252,10 +252,18 @@ private:
     static PyObject* on_exit(PyObject* self, PyObject*) noexcept {
         auto* i = static_cast<interpreter*>(PyCapsule_GetPointer(self, capsule_name));
         if (i == nullptr) return nullptr;
+        // Closed already means that the main interpreter has, and the runtime is going: the GIL cannot be
+        // given up any more, and there is nobody left to wait for.
+        if (i->closing_.exchange(true)) Py_RETURN_NONE;
         // With the main interpreter the others go too, and nobody tells them.
         const auto goes = [&](const interpreter* other) { return other == i || i->is_main_; };
-        for (interpreter* other = first(); other != nullptr; other = other->next_)
-            if (goes(other)) other->closing_.store(true);
+        bool waiting = false;
+        for (interpreter* other = first(); other != nullptr; other = other->next_) {
+            if (!goes(other)) continue;
+            other->closing_.store(true);
+            waiting |= other->entering_.load() != 0;
+        }
+        if (!waiting) Py_RETURN_NONE;
         // Ten seconds are plenty for the releases under way; one that takes longer must not hang the exit.
         foreign_code([&] {
             Py_BEGIN_ALLOW_THREADS;

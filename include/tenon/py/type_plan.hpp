@@ -155,7 +155,6 @@ enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buff
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
-    unsigned epoch = 0;            ///< see `tag_epoch`
     bool any_interpreter = false;  ///< a static type: the same in all of them
     direct_way direct = direct_way::none;
     bool numpy_struct = false;  ///< exactly numpy.ndarray, of the layout we know
@@ -176,6 +175,8 @@ struct type_plan {
     unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
     PyInterpreterState* interpreter = nullptr;
     const abi::exchange_api* table = nullptr;
+    const void* seen_dlpack = nullptr;  ///< what the attributes were; only ever compared
+    const void* seen_table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
     tensor_guards guards;
 };
@@ -188,13 +189,17 @@ inline type_plan& slot_of(PyTypeObject* type) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(type);
     return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
 }
-/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), which changes that of `object`
-/// too.
-inline unsigned tag_epoch() noexcept {
+/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
+/// state of the type, or another type. There, what the main protocols were is compared as well.
+inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
-    return version_tag(&PyBaseObject_Type);
+    const interpreter* const names = interpreter::current();
+    if (names == nullptr) PyErr_Clear();
+    return names != nullptr && _PyType_Lookup(type, names->dlpack) == plan.seen_dlpack &&
+           _PyType_Lookup(type, names->exchange_api) == plan.seen_table;
 #else
-    return 0;
+    (void)type, (void)plan;
+    return true;
 #endif
 }
 }  // namespace detail
@@ -208,9 +213,8 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
         : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each
                         // use
 #endif
-    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type) ||
-        plan->epoch != detail::tag_epoch())
-        return nullptr;
+    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
+    if (!detail::is_same_type(type, *plan)) return nullptr;
     if (!plan->any_interpreter && (plan->interpreter != current_thread_state()->interp ||
                                    plan->departures != interpreter::departures()))
         return nullptr;
@@ -219,12 +223,11 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
 
 /// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
 inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
-    (void)ref::take(call::type_attr(plan.type, names.dlpack));  // a lookup gives the type its tag
+    const ref dlpack = ref::take(call::type_attr(plan.type, names.dlpack));  // gives the type its tag, too
+    const ref table = ref::take(call::type_attr(plan.type, names.exchange_api));
+    plan.seen_dlpack = dlpack.get();
+    plan.seen_table = table.get();
     plan.tag = version_tag(plan.type);
-#if PY_VERSION_HEX < 0x030B0000
-    (void)ref::take(call::type_attr(&PyBaseObject_Type, names.dlpack));
-#endif
-    plan.epoch = detail::tag_epoch();
     plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
     plan.interpreter = PyInterpreterState_Get();
     plan.departures = interpreter::departures();
