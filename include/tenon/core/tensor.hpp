@@ -80,7 +80,7 @@ public:
         if (auto ok = detail::validator::check(t, flags, version, out.storage(), policy, out); !ok)
             return ok.error();
         out.owner_ = std::move(owner);
-        return out;
+        return result<tensor>(std::move(out));  // said in full for nvcc, which does not see the move
     }
 
     /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`

@@ -16,7 +16,8 @@ extern void* __libc_realloc(void* old, size_t size);
 extern void* __libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void* memory);
 
-static __thread long allocations;
+/* Initial-exec: any other model may allocate on the way to the counter, and so come back here. */
+static __thread long allocations __attribute__((tls_model("initial-exec")));
 
 EXPORTED long tenon_test_allocations(void) { return allocations; }
 
