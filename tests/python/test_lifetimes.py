@@ -11,7 +11,7 @@ import pytest
 import tenon
 import tenon_probe
 from fake_buffer import Buffer
-from isolation import SANITIZED, isolated, run_isolated
+from isolation import LEAKS_BY_DESIGN, SANITIZED, isolated, run_isolated
 from producers import Producer, exactly_once, exchange_class, take
 
 EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "36"))
@@ -259,7 +259,7 @@ threading.Thread(target=lambda: sum(range(10**5)), daemon=True).start()
 @pytest.mark.parametrize("kind", ["struct", "buffer", "object", "exchange"])
 def test_F18_F19_release_from_a_native_thread_while_the_main_thread_exits(kind):
     for run in range(max(1, EXIT_RUNS // 4)):
-        run_isolated(RELEASE_AT_EXIT, timeout=30 if SANITIZED else 5, args=(run * 900, kind))
+        run_isolated(RELEASE_AT_EXIT, timeout=30 if SANITIZED else 5, args=(run * 900, kind), env=LEAKS_BY_DESIGN)
 
 
 def test_F18_release_after_the_interpreter_is_gone():
@@ -275,7 +275,7 @@ assert libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), 500_000, Non
 for n in range(4):
     tenon_probe.hold(fakes.Struct(shape=(2,)).capsule()).drop_later(300_000 + n)
     tenon_probe.hold(Buffer(shape=(4,))).drop_later(300_000 + n)
-""", timeout=10)
+""", timeout=10, env=LEAKS_BY_DESIGN)
 
 
 def test_F19_slow_deleter_does_not_hang_or_crash_the_exit():
@@ -285,7 +285,43 @@ import time
 import fakes, tenon_probe
 tenon_probe.hold(fakes.Struct(shape=(2,), on_release=lambda: time.sleep(4)).capsule()).drop_later(0)
 time.sleep(0.05)
-""", timeout=10)
+""", timeout=10, env=LEAKS_BY_DESIGN)
+
+
+DAEMONS_AT_EXIT = """
+import sys, threading, time
+import tenon
+source = tenon.asdlpack(bytearray(8))
+class Waits:
+    def __dlpack__(self, **keywords):
+        time.sleep(0.0005)
+        return source.__dlpack__(**keywords)
+    def __dlpack_device__(self):
+        return (1, 0)
+class Computes(Waits):
+    def __dlpack__(self, **keywords):
+        for _ in range(3000):
+            pass
+        return source.__dlpack__(**keywords)
+class DiesSlowly:
+    __array_interface__ = dict(version=3, shape=(8,), typestr="|u1", data=(source.data_ptr, False))
+    def __del__(self):
+        time.sleep(0.0005)
+make = {"waits": Waits, "computes": Computes, "dies slowly": DiesSlowly}[sys.argv[1]]
+def work():
+    while True:
+        tenon.asdlpack(make())
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("kind", ["waits", "computes", "dies slowly"])
+def test_F19_daemon_threads_inside_an_import_when_the_interpreter_goes(kind):
+    """CPython before 3.14 ends such a thread by unwinding its stack, noexcept frames and all."""
+    for _ in range(max(1, EXIT_RUNS // 8)):
+        run_isolated(DAEMONS_AT_EXIT, timeout=30 if SANITIZED else 10, args=(kind,), env=LEAKS_BY_DESIGN)
 
 
 def test_F19_exit_with_tensors_alive_everywhere():
