@@ -17,7 +17,7 @@ namespace tenon {
 /// read. There is no element access by design. Borrows like `view`.
 template <class T = const void, int Rank = dynamic_rank>
     requires(std::is_void_v<T> || viewable<T>)
-class device_view {
+class device_view : public detail::layout<Rank> {
 public:
     using element_type = T;
 
@@ -31,33 +31,23 @@ public:
     [[nodiscard]] T* data() const noexcept { return data_; }
     /// What is still to be added to `data()`: zero except on devices with opaque handles.
     [[nodiscard]] std::uint64_t byte_offset() const noexcept { return offset_; }
-    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
-    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
-    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
-    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
-    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
-    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
     [[nodiscard]] std::int64_t nbytes() const noexcept { return nbytes_; }
     [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
     [[nodiscard]] tenon::device device() const noexcept { return device_; }
     /// "cuda:0".
     [[nodiscard]] std::string device_name() const { return name(device_); }
-    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
 
 private:
     explicit device_view(const tensor_ref& t) noexcept
-        : data_(static_cast<T*>(t.device().has_opaque_handle() ? t.base() : t.data())),
+        : detail::layout<Rank>(t),
+          data_(static_cast<T*>(t.device().has_opaque_handle() ? t.base() : t.data())),
           offset_(t.device().has_opaque_handle() ? t.byte_offset() : 0),
-          axes_(t),
-          size_(t.size()),
           nbytes_(t.nbytes()),
           dtype_(t.dtype()),
           device_(t.device()) {}
 
     T* data_;
     std::uint64_t offset_;
-    detail::axes<Rank> axes_;
-    std::int64_t size_;
     std::int64_t nbytes_;
     tenon::dtype dtype_;
     tenon::device device_;

@@ -83,6 +83,27 @@ private:
     extents strides_;
 };
 
+/// What every window on a tensor can say of its layout.
+template <int Rank>
+class layout {
+public:
+    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
+    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
+    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
+    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
+    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
+
+protected:
+    explicit layout(const tensor_ref& t) noexcept : axes_(t), size_(t.size()) {}
+    layout(const axes<Rank>& a, std::int64_t size) noexcept : axes_(a), size_(size) {}
+
+    axes<Rank> axes_;
+    std::int64_t size_;
+};
+
 /// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
 template <class T, int Rank>
 [[nodiscard]] constexpr request window_request(memory_space space) noexcept {
@@ -104,8 +125,14 @@ template <class T = const void, int Rank = dynamic_rank>
 class view;
 
 template <viewable T, int Rank>
-class view<T, Rank> {
+class view<T, Rank> : public detail::layout<Rank> {
+    using detail::layout<Rank>::axes_;
+    using detail::layout<Rank>::size_;
+
 public:
+    using detail::layout<Rank>::shape, detail::layout<Rank>::strides, detail::layout<Rank>::stride,
+        detail::layout<Rank>::empty, detail::layout<Rank>::is_c_contiguous;
+
     using element_type = T;
     using value_type = std::remove_cv_t<T>;
 
@@ -133,14 +160,6 @@ public:
     }
 
     [[nodiscard]] T* data() const noexcept { return data_; }
-    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
-    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
-    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
-    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
-    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
-    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
-    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
 
     /// The element at an index, one number per axis. Bounds are checked by `assert` only, as for `std::span`.
     template <std::integral... Index>
@@ -267,11 +286,10 @@ private:
     friend class view;
     static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
 
-    view(T* data, detail::axes<Rank> a, std::int64_t size) noexcept : data_(data), axes_(a), size_(size) {}
+    view(T* data, detail::axes<Rank> a, std::int64_t size) noexcept
+        : detail::layout<Rank>(a, size), data_(data) {}
 
     T* data_;
-    detail::axes<Rank> axes_;
-    std::int64_t size_;
 };
 
 /// The window that leaves the element type open: bytes, strides and dtype; `as<T, Rank>()` closes it.
