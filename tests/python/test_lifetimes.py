@@ -14,8 +14,9 @@ from fake_buffer import Buffer
 from isolation import LEAKS_BY_DESIGN, SANITIZED, isolated, run_isolated
 from producers import Producer, exactly_once, exchange_class, take
 
-EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "36"))
-SUBINTERPRETER_CYCLES = int(os.environ.get("TENON_SUBINTERPRETER_CYCLES", "50"))
+# Every run is a process, and one under a sanitizer takes seconds to start and end.
+EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "4" if SANITIZED else "36"))
+SUBINTERPRETER_CYCLES = int(os.environ.get("TENON_SUBINTERPRETER_CYCLES", "10" if SANITIZED else "50"))
 
 
 def every_producer():
