@@ -14,8 +14,8 @@ template <class T>
 constexpr bool plain = std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T> &&
                        std::is_trivially_default_constructible_v<T>;
 
-#define TENON_FIELD(type, field, field_type, offset)                     \
-    static_assert(offsetof(abi::type, field) == (offset));               \
+#define TENON_FIELD(type, field, field_type, offset)       \
+    static_assert(offsetof(abi::type, field) == (offset)); \
     static_assert(std::is_same_v<decltype(abi::type::field), field_type>)
 
 static_assert(abi::dlpack_major == 1 && abi::dlpack_minor == 3);

@@ -1,4 +1,5 @@
-// tests/cpp/copy_test.cpp: host copies of any layout equal an element-by-element copy, compact, aligned, owned and writable.
+// tests/cpp/copy_test.cpp: host copies of any layout equal an element-by-element copy, compact, aligned,
+// owned and writable.
 
 #include <gtest/gtest.h>
 
@@ -7,8 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <utility>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <tenon/core/copy.hpp>
@@ -80,8 +81,8 @@ TEST(Copy, RandomLayouts) {
     auto memory = numbered_bytes(1 << 16);
     for (int round = 0; round < 3000; ++round) {
         const auto rank = static_cast<std::size_t>(draw(0, 6));
-        static constexpr dtype types[] = {{tc::uint, 8}, {tc::int_, 16}, {tc::float_, 32}, {tc::float_, 64},
-                                          {tc::complex, 128}};
+        static constexpr dtype types[] = {
+            {tc::uint, 8}, {tc::int_, 16}, {tc::float_, 32}, {tc::float_, 64}, {tc::complex, 128}};
         const auto item = static_cast<std::int64_t>(types[round % 5].itemsize());
         ints shape(rank);
         ints strides(rank);
@@ -102,11 +103,16 @@ TEST(Copy, RandomLayouts) {
             strides[axis] = round % 2 == 0 ? int64_highest : int64_lowest;
         }
         const std::int64_t middle = 32768 / item * item;
-        const auto t = import({.data = memory.data() + middle, .shape = shape, .strides = strides,
-                               .type = types[round % 5], .flags = static_cast<std::uint64_t>(round % 2)});
+        const auto t = import({.data = memory.data() + middle,
+                               .shape = shape,
+                               .strides = strides,
+                               .type = types[round % 5],
+                               .flags = static_cast<std::uint64_t>(round % 2)});
         ASSERT_TRUE(t) << t.error();
-        ASSERT_NO_FATAL_FAILURE(expect_good_copy(*t)) << testing::PrintToString(shape) << testing::PrintToString(strides);
-        if (testing::Test::HasFailure()) FAIL() << testing::PrintToString(shape) << testing::PrintToString(strides);
+        ASSERT_NO_FATAL_FAILURE(expect_good_copy(*t))
+            << testing::PrintToString(shape) << testing::PrintToString(strides);
+        if (testing::Test::HasFailure())
+            FAIL() << testing::PrintToString(shape) << testing::PrintToString(strides);
     }
 }
 
@@ -114,7 +120,8 @@ TEST(Copy, SingleElementAxesWithWildStridesBetweenOthers) {
     auto memory = numbered_bytes(4096);
     for (const std::int64_t odd : {int64_highest, int64_lowest, std::int64_t{-1}})
         for (const std::int64_t direction : {1, -1})
-            expect_good_copy(made({.data = memory.data() + 2048, .shape = {2, 1, 3},
+            expect_good_copy(made({.data = memory.data() + 2048,
+                                   .shape = {2, 1, 3},
                                    .strides = ints{10 * direction, odd, 2 * direction}}));
 }
 
@@ -139,7 +146,8 @@ TEST(Copy, ScalarsAndEmptyOnes) {
     expect_good_copy(made({.data = &x}));
     expect_good_copy(made({.data = nullptr, .shape = {0}}));
     expect_good_copy(made({.data = nullptr, .shape = {3, 0, 2}, .byte_offset = 64}));
-    expect_good_copy(made({.data = nullptr, .shape = {int64_highest, 0, int64_highest},
+    expect_good_copy(made({.data = nullptr,
+                           .shape = {int64_highest, 0, int64_highest},
                            .strides = ints{int64_highest, int64_lowest, 0}}));
 }
 
@@ -180,8 +188,9 @@ TEST(Copy, PackedSubByteElements) {
         EXPECT_EQ(std::memcmp(copy->data(), memory.data(), static_cast<std::size_t>(t.nbytes())), 0);
         EXPECT_EQ(copy->dtype(), type);
         EXPECT_FALSE(copy->is_subbyte_padded());
-        expect_error(copy_to_host(made({.data = memory.data(), .shape = {3, 5}, .strides = ints{1, 3}, .type = type})),
-                     errc::refused, "strides");
+        expect_error(
+            copy_to_host(made({.data = memory.data(), .shape = {3, 5}, .strides = ints{1, 3}, .type = type})),
+            errc::refused, "strides");
         const auto empty = copy_to_host(made({.data = nullptr, .shape = {3, 0}, .type = type}));
         ASSERT_TRUE(empty);
         EXPECT_EQ(empty->nbytes(), 0);
@@ -193,7 +202,10 @@ TEST(Copy, PackedSubByteElements) {
 
 TEST(Copy, PaddedSubByteElementsAnyLayout) {
     auto memory = numbered_bytes(64);
-    const auto t = made({.data = memory.data(), .shape = {3, 5}, .strides = ints{1, 3}, .type = {tc::float4_e2m1fn, 4},
+    const auto t = made({.data = memory.data(),
+                         .shape = {3, 5},
+                         .strides = ints{1, 3},
+                         .type = {tc::float4_e2m1fn, 4},
                          .flags = abi::flag::subbyte_padded});
     expect_good_copy(t);
     EXPECT_TRUE(copy_to_host(t)->is_subbyte_padded());

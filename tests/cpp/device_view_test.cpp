@@ -1,4 +1,5 @@
-// tests/cpp/device_view_test.cpp: typed accelerator windows carry address or handle, and cannot be read on the host.
+// tests/cpp/device_view_test.cpp: typed accelerator windows carry address or handle, and cannot be read on
+// the host.
 
 #include <gtest/gtest.h>
 
@@ -25,15 +26,19 @@ static_assert(has_device_view<float> && has_device_view<const void> && has_devic
 static_assert(!has_device_view<bool> && !has_device_view<long double>);
 
 template <class V>
-concept readable_on_the_host = requires(const V v) { v(0); } || requires(const V v) { v[0]; } ||
-                               requires(const V v) { v.begin(); } || requires(const V v) { v.span(); } ||
-                               requires(const V v) { *v; };
+concept readable_on_the_host = requires(const V v) { v(0); } || requires(const V v) {
+    v[0];
+} || requires(const V v) { v.begin(); } || requires(const V v) { v.span(); } || requires(const V v) { *v; };
 static_assert(!readable_on_the_host<device_view<float, 1>> && !readable_on_the_host<device_view<const void>>);
 static_assert(std::is_same_v<decltype(std::declval<device_view<const float>>().data()), const float*>);
 static_assert(std::is_trivially_copyable_v<device_view<float, 2>>);
 
 spec on(device where) {
-    return {.data = address(0x7f0000001000), .shape = {2, 3}, .strides = ints{3, 1}, .where = where, .byte_offset = 16};
+    return {.data = address(0x7f0000001000),
+            .shape = {2, 3},
+            .strides = ints{3, 1},
+            .where = where,
+            .byte_offset = 16};
 }
 
 TEST(DeviceView, AddressHasTheOffsetApplied) {

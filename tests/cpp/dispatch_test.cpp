@@ -1,4 +1,5 @@
-// tests/cpp/dispatch_test.cpp: the right function runs for where a tensor lives and for what it is made of, once.
+// tests/cpp/dispatch_test.cpp: the right function runs for where a tensor lives and for what it is made of,
+// once.
 
 #include <gtest/gtest.h>
 
@@ -30,8 +31,8 @@ float memory[6];
 spec on(device where) { return {.data = memory, .shape = {2, 3}, .strides = ints{3, 1}, .where = where}; }
 
 std::string where_run(const tenon::tensor& t) {
-    const auto ran = dispatch(t, [](view<>) { return std::string("host"); },
-                              [](device_view<> v) { return v.device_name(); });
+    const auto ran = dispatch(
+        t, [](view<>) { return std::string("host"); }, [](device_view<> v) { return v.device_name(); });
     return ran ? *ran : "error: " + ran.error().message();
 }
 
@@ -51,8 +52,8 @@ TEST(Dispatch, AcceleratorsGoToTheDeviceView) {
 
 TEST(Dispatch, NothingIsCopied) {
     const auto t = made(on({}));
-    const auto at = dispatch<float, 2>(t, [](view<float, 2> v) { return v.data(); },
-                                       [](device_view<float, 2> v) { return v.data(); });
+    const auto at = dispatch<float, 2>(
+        t, [](view<float, 2> v) { return v.data(); }, [](device_view<float, 2> v) { return v.data(); });
     ASSERT_TRUE(at);
     EXPECT_EQ(*at, memory);
 }
@@ -67,8 +68,8 @@ TEST(Dispatch, FunctionsMayReturnNothing) {
     int host = 0;
     int accelerator = 0;
     const auto run = [&](const tenon::tensor& t) {
-        return dispatch<const float>(t, [&](view<const float>) { ++host; },
-                                     [&](device_view<const float>) { ++accelerator; });
+        return dispatch<const float>(
+            t, [&](view<const float>) { ++host; }, [&](device_view<const float>) { ++accelerator; });
     };
     const tenon::result<void> on_host = run(made(on({})));
     EXPECT_TRUE(on_host);
@@ -79,8 +80,9 @@ TEST(Dispatch, FunctionsMayReturnNothing) {
 
 TEST(Dispatch, FunctionsMayBeMoveOnlyAndReturnMoveOnly) {
     auto token = std::make_unique<int>(5);
-    auto out = dispatch(made(on({})), [token = std::move(token)](view<>) mutable { return std::move(token); },
-                        [](device_view<>) { return std::unique_ptr<int>(); });
+    auto out = dispatch(
+        made(on({})), [token = std::move(token)](view<>) mutable { return std::move(token); },
+        [](device_view<>) { return std::unique_ptr<int>(); });
     ASSERT_TRUE(out);
     EXPECT_EQ(**out, 5);
 }
@@ -147,7 +149,8 @@ TEST(DispatchDtype, RunsExactlyOne) {
 
 TEST(DispatchDtype, ComparesBitsAndLanesToo) {
     float f[4] = {};
-    const auto t = made({.data = f, .shape = {1}, .type = {abi::type_code::float_, 32, 4}}, {.allow_unknown = true});
+    const auto t =
+        made({.data = f, .shape = {1}, .type = {abi::type_code::float_, 32, 4}}, {.allow_unknown = true});
     EXPECT_FALSE(dispatch_dtype<float>(t, [](auto) {}));
 }
 
@@ -155,13 +158,14 @@ TEST(DispatchDtype, WithDispatchInside) {
     double d[3] = {1, 2, 3};
     const auto t = made({.data = d, .shape = {3}, .type = tenon::dtype_of<double>});
     const auto sum = dispatch_dtype<float, double>(t, [&]<class T>(std::type_identity<T>) {
-        return *dispatch<const T, 1>(t,
-                                     [](view<const T, 1> v) {
-                                         double total = 0;
-                                         for (const T x : v) total += static_cast<double>(x);
-                                         return total;
-                                     },
-                                     [](device_view<const T, 1>) { return 0.0; });
+        return *dispatch<const T, 1>(
+            t,
+            [](view<const T, 1> v) {
+                double total = 0;
+                for (const T x : v) total += static_cast<double>(x);
+                return total;
+            },
+            [](device_view<const T, 1>) { return 0.0; });
     });
     ASSERT_TRUE(sum);
     EXPECT_EQ(*sum, 6.0);

@@ -1,4 +1,5 @@
-// tests/cpp/dtype_names_test.cpp: the dtype table is consistent, and every spelling of an element type reads as it should.
+// tests/cpp/dtype_names_test.cpp: the dtype table is consistent, and every spelling of an element type reads
+// as it should.
 
 #include <gtest/gtest.h>
 
@@ -265,7 +266,8 @@ TEST(BufferFormat, Table) {
              format_row{"\xff", 1, no},
          }) {
         const auto got = tenon::dtype_from_buffer_format(r.text, r.itemsize);
-        EXPECT_EQ(static_cast<int>(got.fault), static_cast<int>(r.fault)) << '"' << r.text << "\" " << r.itemsize;
+        EXPECT_EQ(static_cast<int>(got.fault), static_cast<int>(r.fault))
+            << '"' << r.text << "\" " << r.itemsize;
         if (r.fault == none) {
             EXPECT_EQ(got.type, r.type) << '"' << r.text << "\" " << r.itemsize;
         }
@@ -277,7 +279,8 @@ TEST(BufferFormat, Table) {
 }
 
 TEST(BufferFormat, WhateverIsAcceptedHasTheItemSize) {
-    // Every string of one or two bytes, at every small item size: an accepted one never disagrees with its size.
+    // Every string of one or two bytes, at every small item size: an accepted one never disagrees with its
+    // size.
     int accepted = 0;
     for (unsigned a = 0; a < 256; ++a)
         for (unsigned b = 0; b < 257; ++b) {

@@ -1,4 +1,5 @@
-// tests/cpp/dtype_test.cpp: which dtype each C++ type is, sizes, predicates, and bool8's reading of foreign bytes.
+// tests/cpp/dtype_test.cpp: which dtype each C++ type is, sizes, predicates, and bool8's reading of foreign
+// bytes.
 
 #include <gtest/gtest.h>
 
@@ -72,7 +73,8 @@ TEST(Dtype, SurvivesTheWireUnchanged) {
     for (unsigned code = 0; code < 256; ++code)
         for (const unsigned bits : {0U, 1U, 8U, 24U, 255U})
             for (const unsigned lanes : {0U, 1U, 2U, 65535U}) {
-                const tenon::abi::dl_dtype raw{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+                const tenon::abi::dl_dtype raw{static_cast<std::uint8_t>(code),
+                                               static_cast<std::uint8_t>(bits),
                                                static_cast<std::uint16_t>(lanes)};
                 const auto back = dtype{raw}.to_abi();
                 ASSERT_TRUE(back.code == raw.code && back.bits == raw.bits && back.lanes == raw.lanes);
@@ -93,11 +95,12 @@ TEST(Dtype, SizesOfWholeAndPartBytes) {
         unsigned bits, bytes;
         bool subbyte;
     };
-    for (const row& r : {row{{tc::float_, 32}, 32, 4, false}, row{{tc::complex, 128}, 128, 16, false},
-                         row{{tc::float4_e2m1fn, 4}, 4, 1, true}, row{{tc::float4_e2m1fn, 4, 2}, 8, 1, false},
-                         row{{tc::float4_e2m1fn, 4, 3}, 12, 2, true}, row{{tc::float6_e2m3fn, 6}, 6, 1, true},
-                         row{{tc::float6_e3m2fn, 6, 4}, 24, 3, false}, row{{tc::int_, 2}, 2, 1, true},
-                         row{{tc::int_, 255, 65535}, 16711425, 2088929, true}, row{{tc::int_, 0}, 0, 0, false}}) {
+    for (const row& r :
+         {row{{tc::float_, 32}, 32, 4, false}, row{{tc::complex, 128}, 128, 16, false},
+          row{{tc::float4_e2m1fn, 4}, 4, 1, true}, row{{tc::float4_e2m1fn, 4, 2}, 8, 1, false},
+          row{{tc::float4_e2m1fn, 4, 3}, 12, 2, true}, row{{tc::float6_e2m3fn, 6}, 6, 1, true},
+          row{{tc::float6_e3m2fn, 6, 4}, 24, 3, false}, row{{tc::int_, 2}, 2, 1, true},
+          row{{tc::int_, 255, 65535}, 16711425, 2088929, true}, row{{tc::int_, 0}, 0, 0, false}}) {
         EXPECT_EQ(r.type.bits_per_element(), r.bits);
         EXPECT_EQ(r.type.itemsize(), r.bytes) << r.bits;
         EXPECT_EQ(r.type.is_subbyte(), r.subbyte) << r.bits;
@@ -107,7 +110,8 @@ TEST(Dtype, SizesOfWholeAndPartBytes) {
 TEST(Dtype, EveryCodeBelongsToAtMostOneKind) {
     for (unsigned code = 0; code < 256; ++code) {
         const dtype t{static_cast<std::uint8_t>(code), 8};
-        const int kinds = t.is_signed_integer() + t.is_unsigned_integer() + t.is_floating() + t.is_complex() + t.is_bool();
+        const int kinds =
+            t.is_signed_integer() + t.is_unsigned_integer() + t.is_floating() + t.is_complex() + t.is_bool();
         const bool named = code <= tc::float4_e2m1fn && code != tc::opaque_handle;
         EXPECT_EQ(kinds, named ? 1 : 0) << code;
         EXPECT_EQ(t.is_integer(), code <= 1) << code;

@@ -1,4 +1,5 @@
-// tests/cpp/error_test.cpp: errors say field, axis, values and advice; results hold one side, move-only values too.
+// tests/cpp/error_test.cpp: errors say field, axis, values and advice; results hold one side, move-only
+// values too.
 
 #include <gtest/gtest.h>
 
@@ -41,12 +42,15 @@ TEST(Error, BitsArePrintedInHexadecimal) {
     EXPECT_EQ(tenon::refused_bits("flags", "unknown", 0x8000000000000010ULL).message(),
               "flags: unknown (got 0x8000000000000010)");
     EXPECT_EQ(tenon::refused_bits("flags", "unknown", 0).message(), "flags: unknown (got 0x0)");
-    EXPECT_EQ(tenon::refused_bits("flags", "unknown", 0xdeadbeef).message(), "flags: unknown (got 0xdeadbeef)");
+    EXPECT_EQ(tenon::refused_bits("flags", "unknown", 0xdeadbeef).message(),
+              "flags: unknown (got 0xdeadbeef)");
 }
 
 TEST(Error, ExtremeNumbersPrint) {
-    EXPECT_EQ(tenon::malformed("stride", "far", INT64_MIN).message(), "stride: far (got -9223372036854775808)");
-    EXPECT_EQ(tenon::malformed("stride", "far", INT64_MAX).message(), "stride: far (got 9223372036854775807)");
+    EXPECT_EQ(tenon::malformed("stride", "far", INT64_MIN).message(),
+              "stride: far (got -9223372036854775808)");
+    EXPECT_EQ(tenon::malformed("stride", "far", INT64_MAX).message(),
+              "stride: far (got 9223372036854775807)");
 }
 
 TEST(Error, MakersSetTheirCode) {

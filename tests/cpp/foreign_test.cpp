@@ -1,4 +1,5 @@
-// tests/cpp/foreign_test.cpp: a received struct is released exactly once on every path, and described without being believed.
+// tests/cpp/foreign_test.cpp: a received struct is released exactly once on every path, and described without
+// being believed.
 
 #include <gtest/gtest.h>
 
@@ -210,7 +211,8 @@ TEST(ForeignName, LegacyStructUnderTheVersionedName) {
     // At the end of a page: a legacy struct is shorter than a versioned one.
     const page_end page;
     void* place = page.last(sizeof(abi::managed_tensor));
-    for (void* data : {static_cast<void*>(&some_float), static_cast<void*>(nullptr), address(0x7f0000000000)}) {
+    for (void* data :
+         {static_cast<void*>(&some_float), static_cast<void*>(nullptr), address(0x7f0000000000)}) {
         abi::managed_tensor legacy{};
         legacy.tensor.data = data;
         std::memcpy(place, &legacy, sizeof legacy);
@@ -222,7 +224,8 @@ TEST(ForeignName, LegacyStructUnderTheVersionedName) {
 
 TEST(ForeignName, OrdinaryLegacyStructsAreNotMistaken) {
     // Empty tensors often have null data; small ranks and any plausible shape pointer must pass.
-    for (void* data : {static_cast<void*>(nullptr), static_cast<void*>(&some_float), address(1), address(0x100000001)}) {
+    for (void* data :
+         {static_cast<void*>(nullptr), static_cast<void*>(&some_float), address(1), address(0x100000001)}) {
         spec s = scalar();
         s.data = data;
         s.shape = {0, 3};

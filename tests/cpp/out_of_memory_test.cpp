@@ -1,4 +1,5 @@
-// tests/cpp/out_of_memory_test.cpp: when an allocation fails, the caller hears it and every struct stays where it was.
+// tests/cpp/out_of_memory_test.cpp: when an allocation fails, the caller hears it and every struct stays
+// where it was.
 
 #include <gtest/gtest.h>
 
@@ -16,8 +17,10 @@ namespace {
 thread_local int allocations_left = -1;
 
 bool allocation_fails() {
-    if (allocations_left > 0) --allocations_left;
-    else if (allocations_left == 0) return true;
+    if (allocations_left > 0)
+        --allocations_left;
+    else if (allocations_left == 0)
+        return true;
     return false;
 }
 }  // namespace
@@ -70,7 +73,8 @@ TEST_F(OutOfMemory, TakingLeavesTheStructWithForeign) {
 }
 
 TEST_F(OutOfMemory, SmallRanksNeedNone) {
-    for (std::size_t rank = 0; rank <= 5; ++rank) EXPECT_TRUE(import({.data = memory, .shape = ints(rank, 1)})) << rank;
+    for (std::size_t rank = 0; rank <= 5; ++rank)
+        EXPECT_TRUE(import({.data = memory, .shape = ints(rank, 1)})) << rank;
 }
 
 TEST_F(OutOfMemory, KeepingLeavesTheOwner) {

@@ -1,4 +1,5 @@
-// tests/cpp/request_test.cpp: each constraint on an argument refuses what does not meet it, and says which and why.
+// tests/cpp/request_test.cpp: each constraint on an argument refuses what does not meet it, and says which
+// and why.
 
 #include <gtest/gtest.h>
 
@@ -111,8 +112,10 @@ TEST(Request, MemorySpace) {
         s.where = {e.type, 0};
         const auto t = made(s);
         EXPECT_TRUE(check(t, {.space = memory_space::any}));
-        EXPECT_EQ(check(t, {.space = memory_space::host}).has_value(), t.device().is_host_accessible()) << e.name;
-        EXPECT_NE(check(t, {.space = memory_space::accelerator}).has_value(), t.device().is_host_accessible()) << e.name;
+        EXPECT_EQ(check(t, {.space = memory_space::host}).has_value(), t.device().is_host_accessible())
+            << e.name;
+        EXPECT_NE(check(t, {.space = memory_space::accelerator}).has_value(), t.device().is_host_accessible())
+            << e.name;
     }
     spec s = matrix();
     expect_error(check(made(s), {.space = memory_space::accelerator}), errc::refused, "device");

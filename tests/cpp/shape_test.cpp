@@ -39,14 +39,20 @@ std::int64_t draw(random_engine& rng, std::int64_t from, std::int64_t to) {
 std::int64_t draw_edgy(random_engine& rng, bool negative_too) {
     std::int64_t v = 0;
     switch (draw(rng, 0, 3)) {
-        case 0: v = draw(rng, 0, 9); break;
+        case 0:
+            v = draw(rng, 0, 9);
+            break;
         case 1: {
             const std::int64_t power = std::int64_t{1} << draw(rng, 0, 62);
             v = power + std::min(draw(rng, -2, 2), highest - power);
             break;
         }
-        case 2: v = highest - draw(rng, 0, 3); break;
-        default: v = static_cast<std::int64_t>(rng() >> draw(rng, 1, 63)); break;
+        case 2:
+            v = highest - draw(rng, 0, 3);
+            break;
+        default:
+            v = static_cast<std::int64_t>(rng() >> draw(rng, 1, 63));
+            break;
     }
     v = std::max<std::int64_t>(v, 0);
     return negative_too && draw(rng, 0, 1) != 0 ? -v : v;
@@ -155,7 +161,9 @@ TEST(ByteCount, AgreesWithWideArithmetic) {
 }
 
 TEST(TouchedSpan, Known) {
-    const auto span = [](const ints& shape, const ints& strides) { return tenon::touched_span(shape, strides); };
+    const auto span = [](const ints& shape, const ints& strides) {
+        return tenon::touched_span(shape, strides);
+    };
     EXPECT_EQ(span({}, {})->low, 0);
     EXPECT_EQ(span({}, {})->high, 0);
     EXPECT_EQ(span({3, 4}, {4, 1})->high, 11);
@@ -383,7 +391,8 @@ TEST(Overlap, NeverClaimedForPermutedSlicedOrFlippedArrays) {
             cut[i] = (shape[order[i]] - first + step - 1) / step;  // x[first::step]
             steps[i] = strides[order[i]] * step * (draw(rng, 0, 1) != 0 ? 1 : -1);
         }
-        ASSERT_FALSE(tenon::may_overlap(cut, steps)) << testing::PrintToString(cut) << testing::PrintToString(steps);
+        ASSERT_FALSE(tenon::may_overlap(cut, steps))
+            << testing::PrintToString(cut) << testing::PrintToString(steps);
     }
 }
 

@@ -1,4 +1,5 @@
-// tests/cpp/support.hpp: producers for the tests: tensors described in one line, and fake structs that count their releases.
+// tests/cpp/support.hpp: producers for the tests: tensors described in one line, and fake structs that count
+// their releases.
 #pragma once
 
 #include <sys/mman.h>
@@ -37,7 +38,8 @@ inline ints to_ints(tenon::extents e) { return {e.begin(), e.end()}; }
 /// A pointer made of a number, for descriptions that must be judged without being followed.
 inline void* address(std::uintptr_t value) { return reinterpret_cast<void*>(value); }
 
-/// Strides, or their absence. (`std::optional<std::vector>` would do, but GCC warns falsely about its insides.)
+/// Strides, or their absence. (`std::optional<std::vector>` would do, but GCC warns falsely about its
+/// insides.)
 class maybe_strides {
 public:
     maybe_strides() = default;
@@ -66,12 +68,8 @@ struct spec {
 
 /// The description in DLPack's words; points into `s`.
 inline tenon::abi::dl_tensor describe(spec& s) {
-    return {s.data,
-            s.where.to_abi(),
-            static_cast<std::int32_t>(s.shape.size()),
-            s.type.to_abi(),
-            s.shape.data(),
-            s.strides ? s.strides->data() : nullptr,
+    return {s.data,          s.where.to_abi(), static_cast<std::int32_t>(s.shape.size()),
+            s.type.to_abi(), s.shape.data(),   s.strides ? s.strides->data() : nullptr,
             s.byte_offset};
 }
 
@@ -91,13 +89,15 @@ inline tenon::tensor made(spec s, tenon::import_policy policy = {}) {
 /// A row-major tensor over the elements of `memory`.
 template <class T>
 spec spec_of(std::vector<T>& memory, ints shape, maybe_strides strides = {}) {
-    return {.data = memory.data(), .shape = std::move(shape), .strides = std::move(strides),
+    return {.data = memory.data(),
+            .shape = std::move(shape),
+            .strides = std::move(strides),
             .type = tenon::dtype_of<T>};
 }
 
 /// A producer's managed struct, legacy or versioned by `Managed`. Counts its releases, overwrites the
-/// description when released (a later reader sees nonsense), and fails the test when it dies without having been
-/// released exactly `expected` times.
+/// description when released (a later reader sees nonsense), and fails the test when it dies without having
+/// been released exactly `expected` times.
 template <class Managed>
 class fake {
 public:
@@ -149,7 +149,9 @@ public:
     ~page_end() { munmap(memory_, 2 * size_); }
 
     /// The last `bytes` bytes that may be touched.
-    [[nodiscard]] void* last(std::size_t bytes) const { return static_cast<std::byte*>(memory_) + size_ - bytes; }
+    [[nodiscard]] void* last(std::size_t bytes) const {
+        return static_cast<std::byte*>(memory_) + size_ - bytes;
+    }
 
 private:
     std::size_t size_;
@@ -157,7 +159,8 @@ private:
 };
 
 /// Which error it was: code, field and axis at once.
-inline void expect_error(const tenon::error& e, tenon::errc code, std::string_view field, std::int32_t axis = -1) {
+inline void expect_error(const tenon::error& e, tenon::errc code, std::string_view field,
+                         std::int32_t axis = -1) {
     EXPECT_EQ(static_cast<int>(e.code), static_cast<int>(code)) << e;
     EXPECT_EQ(e.field, field) << e;
     EXPECT_EQ(e.axis, axis) << e;
@@ -165,7 +168,8 @@ inline void expect_error(const tenon::error& e, tenon::errc code, std::string_vi
 }
 
 template <class T>
-void expect_error(const tenon::result<T>& r, tenon::errc code, std::string_view field, std::int32_t axis = -1) {
+void expect_error(const tenon::result<T>& r, tenon::errc code, std::string_view field,
+                  std::int32_t axis = -1) {
     if (r)
         ADD_FAILURE() << "accepted; an error in '" << field << "' was expected";
     else

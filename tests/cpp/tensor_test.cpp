@@ -1,4 +1,5 @@
-// tests/cpp/tensor_test.cpp: ownership of a taken tensor: released once on every path, metadata its own, moves at every rank.
+// tests/cpp/tensor_test.cpp: ownership of a taken tensor: released once on every path, metadata its own,
+// moves at every rank.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +25,8 @@ namespace abi = tenon::abi;
 
 static_assert(!std::is_copy_constructible_v<tensor> && !std::is_copy_assignable_v<tensor>);
 static_assert(std::is_nothrow_move_constructible_v<tensor> && std::is_nothrow_move_assignable_v<tensor>);
-static_assert(!std::is_default_constructible_v<tensor> && !std::is_default_constructible_v<tenon::tensor_ref>);
+static_assert(!std::is_default_constructible_v<tensor> &&
+              !std::is_default_constructible_v<tenon::tensor_ref>);
 static_assert(!std::is_copy_constructible_v<keep_alive> && std::is_nothrow_move_constructible_v<keep_alive>);
 
 float memory[16];

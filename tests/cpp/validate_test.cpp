@@ -1,4 +1,5 @@
-// tests/cpp/validate_test.cpp: every way a description can be wrong is named, and what is merely odd is accepted.
+// tests/cpp/validate_test.cpp: every way a description can be wrong is named, and what is merely odd is
+// accepted.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +34,7 @@ struct hostile {
     errc code;
     std::string field;
     std::int32_t axis;
-    void (*break_it)(spec&);                      ///< before the struct is made
+    void (*break_it)(spec&);                   ///< before the struct is made
     void (*twist)(abi::dl_tensor&) = nullptr;  ///< afterwards, for what a spec cannot say
     bool even_if_unknown_is_allowed = true;
 };
@@ -72,9 +73,11 @@ std::vector<hostile> hostiles() {
          [](auto& s) { s.shape = {3, static_cast<std::int64_t>(0x5555555555555555LL), 3}; }},
         {"count 2^63", bad, "shape", -1, [](auto& s) { s.shape = {1LL << 62, 2}, s.type = {tc::uint, 8}; }},
         {"bytes wrap", bad, "shape", -1, [](auto& s) { s.shape = {1LL << 62}; }},
-        {"bytes wrap behind stride 0", bad, "shape", -1, [](auto& s) { s.shape = {1LL << 62}, s.strides = ints{0}; }},
+        {"bytes wrap behind stride 0", bad, "shape", -1,
+         [](auto& s) { s.shape = {1LL << 62}, s.strides = ints{0}; }},
         // Strides.
-        {"stride * itemsize wraps", bad, "strides", -1, [](auto& s) { s.shape = {2}, s.strides = ints{1LL << 62}; }},
+        {"stride * itemsize wraps", bad, "strides", -1,
+         [](auto& s) { s.shape = {2}, s.strides = ints{1LL << 62}; }},
         {"negative stride * itemsize wraps", bad, "strides", -1,
          [](auto& s) { s.shape = {2}, s.strides = ints{-(1LL << 62)}; }},
         {"extent and stride of 40 bits", bad, "strides", -1,
@@ -95,11 +98,14 @@ std::vector<hostile> hostiles() {
         {"whole element past the last address", bad, "strides", -1,
          [](auto& s) { s.data = address(UINTPTR_MAX - 3), s.shape = {2}, s.strides = ints{0}; }},
         // Pointer.
-        {"data + byte_offset wraps", bad, "byte_offset", -1, [](auto& s) { s.byte_offset = UINT64_MAX - 64; }},
+        {"data + byte_offset wraps", bad, "byte_offset", -1,
+         [](auto& s) { s.byte_offset = UINT64_MAX - 64; }},
         {"null data", bad, "data", -1, [](auto& s) { s.data = nullptr; }},
-        {"null data with an offset", bad, "data", -1, [](auto& s) { s.data = nullptr, s.byte_offset = 4096; }},
+        {"null data with an offset", bad, "data", -1,
+         [](auto& s) { s.data = nullptr, s.byte_offset = 4096; }},
         {"null data, 0-d", bad, "data", -1, [](auto& s) { s.data = nullptr, s.shape.clear(); }},
-        {"null data on a device", bad, "data", -1, [](auto& s) { s.data = nullptr, s.where = {dc::cuda, 0}; }},
+        {"null data on a device", bad, "data", -1,
+         [](auto& s) { s.data = nullptr, s.where = {dc::cuda, 0}; }},
         {"null handle", bad, "data", -1, [](auto& s) { s.data = nullptr, s.where = {dc::metal, 0}; }},
         {"element before a handle", bad, "strides", -1,
          [](auto& s) { s.where = {dc::metal, 0}, s.byte_offset = 3, s.shape = {2}, s.strides = ints{-1}; }},
@@ -155,7 +161,8 @@ spec broken_spec(const hostile& h, bool spell_strides_out = false) {
 
 template <class Fake>
 void expect_refused(const hostile& h, tenon::import_policy policy, bool spell_strides_out) {
-    SCOPED_TRACE(h.name + (Fake::is_versioned ? ", versioned" : ", legacy") + (spell_strides_out ? ", strides" : ""));
+    SCOPED_TRACE(h.name + (Fake::is_versioned ? ", versioned" : ", legacy") +
+                 (spell_strides_out ? ", strides" : ""));
     Fake producer(broken_spec(h, spell_strides_out));
     if (h.twist != nullptr) h.twist(producer.managed.tensor);
     {
@@ -210,7 +217,9 @@ TEST(Validate, LettingTheUnknownThroughLetsNothingElseThrough) {
 
 TEST(Validate, GiantElementsFarBelowAreCountedInFull) {
     // 2 MB elements, reaching 2^67 bytes down.
-    const spec s{.data = memory, .shape = {1 << 20, 1 << 20}, .strides = ints{-(1 << 25), -(1 << 25)},
+    const spec s{.data = memory,
+                 .shape = {1 << 20, 1 << 20},
+                 .strides = ints{-(1 << 25), -(1 << 25)},
                  .type = {tc::float_, 255, 65535}};
     expect_error(import(s), errc::refused, "dtype");
     expect_error(import(s, {.allow_unknown = true}), errc::malformed, "strides");
@@ -293,21 +302,26 @@ TEST(Validate, AgreesWithWideArithmetic) {
                .shape = ints(rank),
                .strides = ints(rank),
                .type = types[round % 4],
-               .where = {draw(0, 3) == 0 ? dc::rocm : round % 2 == 0 ? dc::cpu : dc::cuda, 0},
+               .where = {draw(0, 3) == 0  ? dc::rocm
+                         : round % 2 == 0 ? dc::cpu
+                                          : dc::cuda,
+                         0},
                .byte_offset = draw(0, 2) == 0 ? static_cast<std::uint64_t>(edgy(62)) << draw(0, 1) : 0};
         if (draw(0, 9) == 0) s.byte_offset = UINT64_MAX - s.byte_offset;
-        const std::int64_t bits = rank == 0 ? 1 : draw(1, 62) / static_cast<std::int64_t>(draw(1, 2) == 1 ? rank : 1);
+        const std::int64_t bits =
+            rank == 0 ? 1 : draw(1, 62) / static_cast<std::int64_t>(draw(1, 2) == 1 ? rank : 1);
         for (std::size_t i = 0; i < rank; ++i) {
             s.shape[i] = edgy(std::max<std::int64_t>(bits, 1));
-            (*s.strides)[i] = edgy(draw(0, 1) == 0 ? std::max<std::int64_t>(bits, 1) : 40) * (draw(0, 2) == 0 ? -1 : 1);
+            (*s.strides)[i] =
+                edgy(draw(0, 1) == 0 ? std::max<std::int64_t>(bits, 1) : 40) * (draw(0, 2) == 0 ? -1 : 1);
             if (draw(0, 40) == 0) (*s.strides)[i] = draw(0, 1) == 0 ? int64_lowest : int64_highest;
             if (draw(0, 400) == 0) s.shape[i] = draw(0, 1) == 0 ? int64_lowest : -1;
         }
         const bool good = is_addressable(s, types[round % 4].itemsize());
         const auto t = import(s);
-        ASSERT_EQ(t.has_value(), good) << testing::PrintToString(s.shape) << testing::PrintToString(*s.strides) << ' '
-                                       << s.data << " + " << s.byte_offset << " item " << types[round % 4].itemsize()
-                                       << (t ? "" : t.error().message());
+        ASSERT_EQ(t.has_value(), good)
+            << testing::PrintToString(s.shape) << testing::PrintToString(*s.strides) << ' ' << s.data << " + "
+            << s.byte_offset << " item " << types[round % 4].itemsize() << (t ? "" : t.error().message());
         if (!good) {
             ++refused;
             continue;
@@ -336,11 +350,13 @@ TEST(Validate, EveryWidthOfExtentsAndStrides) {
                         for (const dtype type : {dtype{tc::uint, 8}, dtype{tc::complex, 128}}) {
                             const std::int64_t extent = (std::int64_t{1} << extent_bits) - less;
                             const std::int64_t stride = ((std::int64_t{1} << stride_bits) - less) * sign;
-                            const spec s{.data = address(1ULL << 59), .shape = ints(rank, extent),
-                                         .strides = ints(rank, stride), .type = type};
+                            const spec s{.data = address(1ULL << 59),
+                                         .shape = ints(rank, extent),
+                                         .strides = ints(rank, stride),
+                                         .type = type};
                             const bool good = is_addressable(s, type.itemsize());
-                            ASSERT_EQ(import(s).has_value(), good)
-                                << rank << " axes of " << extent << " by " << stride << ", item " << type.itemsize();
+                            ASSERT_EQ(import(s).has_value(), good) << rank << " axes of " << extent << " by "
+                                                                   << stride << ", item " << type.itemsize();
                             accepted += good;
                         }
     EXPECT_GT(accepted, 10000);
@@ -380,14 +396,16 @@ TEST(Validate, NullStridesAreRowMajor) {
 }
 
 TEST(Validate, EmptyTensorsMayHaveAnyOtherExtentsStridesAndData) {
-    for (void* data : {static_cast<void*>(nullptr), static_cast<void*>(memory), address(3), address(UINTPTR_MAX)})
+    for (void* data :
+         {static_cast<void*>(nullptr), static_cast<void*>(memory), address(3), address(UINTPTR_MAX)})
         for (const std::uint64_t offset : {std::uint64_t{0}, std::uint64_t{64}, UINT64_MAX})
             for (const ints& shape : {ints{0}, ints{0, int64_highest, int64_highest},
                                       ints{int64_highest, int64_highest, 0}, ints{3, 0, 5}}) {
                 for (const auto& strides : {maybe_strides{}, maybe_strides{ints(shape.size(), 0)},
                                             maybe_strides{ints(shape.size(), int64_lowest)},
                                             maybe_strides{ints(shape.size(), int64_highest)}}) {
-                    const auto t = import({.data = data, .shape = shape, .strides = strides, .byte_offset = offset});
+                    const auto t =
+                        import({.data = data, .shape = shape, .strides = strides, .byte_offset = offset});
                     ASSERT_TRUE(t) << t.error();
                     EXPECT_EQ(t->size(), 0);
                     EXPECT_TRUE(t->empty());
@@ -451,8 +469,8 @@ TEST(Validate, LargestSizesThatFit) {
     const auto bytes = import({.data = address(1), .shape = {int64_highest}, .type = {tc::uint, 8}});
     ASSERT_TRUE(bytes) << bytes.error();
     EXPECT_EQ(bytes->nbytes(), int64_highest);
-    const auto packed = import({.data = address(1), .shape = {int64_highest}, .strides = ints{0},
-                                .type = {tc::float4_e2m1fn, 4}});
+    const auto packed = import(
+        {.data = address(1), .shape = {int64_highest}, .strides = ints{0}, .type = {tc::float4_e2m1fn, 4}});
     ASSERT_TRUE(packed) << packed.error();
     EXPECT_EQ(packed->nbytes(), int64_highest / 2 + 1);
     EXPECT_TRUE(import({.data = address(1), .shape = {int64_highest / 4}}));
@@ -460,7 +478,10 @@ TEST(Validate, LargestSizesThatFit) {
 }
 
 TEST(Validate, PaddedSubByteElementsAreCountedInWholeBytes) {
-    spec s{.data = memory, .shape = {int64_highest / 2 + 1}, .strides = ints{0}, .type = {tc::float4_e2m1fn, 4, 3}};
+    spec s{.data = memory,
+           .shape = {int64_highest / 2 + 1},
+           .strides = ints{0},
+           .type = {tc::float4_e2m1fn, 4, 3}};
     EXPECT_TRUE(import(s, {.allow_unknown = true}));  // 12 bits each
     s.flags = abi::flag::subbyte_padded;              // 16 bits each
     expect_error(import(s, {.allow_unknown = true}), errc::malformed, "shape");
@@ -534,11 +555,12 @@ TEST(Validate, EachAxisIsAskedForOnce) {
     } out;
     const abi::dl_tensor t{memory, {dc::cpu, 0}, 3, {tc::float_, 32, 1}, nullptr, nullptr, 0};
     ints asked;
-    const auto ok = tenon::detail::validator::check_axes(t, 0, {1, 3}, out.storage, {}, out, [&](std::size_t i) {
-        asked.push_back(static_cast<std::int64_t>(i));
-        const bool first = asked.size() <= 3;
-        return tenon::detail::raw_axis{first ? 2 : -1, first ? std::int64_t{4} >> i : int64_lowest};
-    });
+    const auto ok =
+        tenon::detail::validator::check_axes(t, 0, {1, 3}, out.storage, {}, out, [&](std::size_t i) {
+            asked.push_back(static_cast<std::int64_t>(i));
+            const bool first = asked.size() <= 3;
+            return tenon::detail::raw_axis{first ? 2 : -1, first ? std::int64_t{4} >> i : int64_lowest};
+        });
     ASSERT_TRUE(ok) << ok.error();
     EXPECT_EQ(asked, (ints{0, 1, 2}));
     EXPECT_EQ(to_ints(out.shape()), (ints{2, 2, 2}));
@@ -555,8 +577,8 @@ TEST(Validate, ArraysAreReadExactlyToTheirEnd) {
         auto* strides = static_cast<std::int64_t*>(strides_page.last(rank * 8));
         std::fill_n(shape, rank, 1);
         std::fill_n(strides, rank, 7);
-        const abi::dl_tensor t{memory, {dc::cpu, 0}, static_cast<std::int32_t>(rank), {tc::float_, 32, 1},
-                               shape,  strides,      0};
+        const abi::dl_tensor t{
+            memory, {dc::cpu, 0}, static_cast<std::int32_t>(rank), {tc::float_, 32, 1}, shape, strides, 0};
         tenon::keep_alive nobody;
         EXPECT_TRUE(tenon::tensor::adopt(t, 0, {1, 3}, nobody)) << rank;
     }

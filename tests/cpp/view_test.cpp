@@ -1,4 +1,5 @@
-// tests/cpp/view_test.cpp: typed host windows: what they refuse, how they index, iterate, and become spans and mdspans.
+// tests/cpp/view_test.cpp: typed host windows: what they refuse, how they index, iterate, and become spans
+// and mdspans.
 
 #include <gtest/gtest.h>
 
@@ -84,7 +85,8 @@ static_assert(can_become<view<void>, float> && can_become<view<void>, const floa
 static_assert(can_become<view<const void>, const float> && !can_become<view<const void>, float>);
 static_assert(!can_become<view<void>, bool>);
 
-static_assert(std::ranges::input_range<const view<float, 1>> && std::ranges::input_range<const view<float, 2>>);
+static_assert(std::ranges::input_range<const view<float, 1>> &&
+              std::ranges::input_range<const view<float, 2>>);
 static_assert(!std::ranges::range<const view<float, 0>> && !std::ranges::range<const view<float>>);
 static_assert(std::is_trivially_copyable_v<view<float, 2>> && std::is_trivially_copyable_v<view<const void>>);
 
@@ -166,11 +168,14 @@ TEST(View, MisalignedMemoryIsRefusedTypedAndTakenUntyped) {
         expect_error(open->as<const double>(), errc::refused, "data");
     }
     // By offset just the same, and bytes are never misaligned.
-    expect_error(view<double>::from(made({.data = bytes, .shape = {2}, .type = tenon::dtype_of<double>, .byte_offset = 4})),
+    expect_error(view<double>::from(
+                     made({.data = bytes, .shape = {2}, .type = tenon::dtype_of<double>, .byte_offset = 4})),
                  errc::refused, "data");
-    EXPECT_TRUE(view<std::uint8_t>::from(made({.data = bytes + 1, .shape = {2}, .type = tenon::dtype_of<std::uint8_t>})));
+    EXPECT_TRUE(view<std::uint8_t>::from(
+        made({.data = bytes + 1, .shape = {2}, .type = tenon::dtype_of<std::uint8_t>})));
     // Nothing is never misaligned.
-    EXPECT_TRUE(view<double>::from(made({.data = address(1), .shape = {0}, .type = tenon::dtype_of<double>})));
+    EXPECT_TRUE(
+        view<double>::from(made({.data = address(1), .shape = {0}, .type = tenon::dtype_of<double>})));
 }
 
 TEST(View, PackedElementsHaveNoAddressEach) {
@@ -249,7 +254,8 @@ TEST(View, IndexesAnyLayoutAtAnyRank) {
         for (std::int64_t i = 0; i < shape[0]; ++i)
             for (std::int64_t j = 0; j < shape[1]; ++j)
                 for (std::int64_t k = 0; k < shape[2]; ++k) {
-                    const float wanted = static_cast<float>(2000 + i * strides[0] + j * strides[1] + k * strides[2]);
+                    const float wanted =
+                        static_cast<float>(2000 + i * strides[0] + j * strides[1] + k * strides[2]);
                     ASSERT_EQ(fixed(i, j, k), wanted);
                     ASSERT_EQ(open(i, j, k), wanted);
                     ASSERT_EQ(fixed[i][j][k], wanted);
@@ -314,7 +320,8 @@ TEST(View, ScalarHasOneElement) {
 
 TEST(View, EmptyOnesWalkNowhere) {
     for (void* data : {static_cast<void*>(nullptr), address(0x1000)}) {
-        for (const ints& strides : {ints{1, 1}, ints{0, 0}, ints{int64_highest, int64_lowest}, ints{int64_lowest, 1}}) {
+        for (const ints& strides :
+             {ints{1, 1}, ints{0, 0}, ints{int64_highest, int64_lowest}, ints{int64_lowest, 1}}) {
             const auto t = made({.data = data, .shape = {3, 0}, .strides = strides});
             const auto v = view<float, 2>::from(t);
             ASSERT_TRUE(v) << v.error();
@@ -382,10 +389,13 @@ TEST(ViewSpan, ContiguousOnly) {
     ASSERT_TRUE(whole);
     EXPECT_EQ(whole->data(), memory.data());
     EXPECT_EQ(whole->size(), 12U);
-    static_assert(std::is_same_v<decltype(view<const float>::from(std::declval<tenon::tensor>())->span())::value_type,
-                                 std::span<const float>>);
-    expect_error(view<float, 2>::from(made(spec_of(memory, {3, 2}, ints{4, 2})))->span(), errc::refused, "strides");
-    expect_error(view<float, 2>::from(made(spec_of(memory, {3, 4}, ints{1, 3})))->span(), errc::refused, "strides");
+    static_assert(
+        std::is_same_v<decltype(view<const float>::from(std::declval<tenon::tensor>())->span())::value_type,
+                       std::span<const float>>);
+    expect_error(view<float, 2>::from(made(spec_of(memory, {3, 2}, ints{4, 2})))->span(), errc::refused,
+                 "strides");
+    expect_error(view<float, 2>::from(made(spec_of(memory, {3, 4}, ints{1, 3})))->span(), errc::refused,
+                 "strides");
     EXPECT_TRUE(view<float>::from(made(spec_of(memory, {1, 4}, ints{99, 1})))->span());
 }
 
@@ -429,7 +439,8 @@ struct layout_row_major {
         explicit mapping(const E& e) : all(e) {}
         auto stride(std::size_t axis) const {
             typename E::index_type s = 1;
-            for (std::size_t i = axis + 1; i < E::rank(); ++i) s = static_cast<decltype(s)>(s * all.extent(i));
+            for (std::size_t i = axis + 1; i < E::rank(); ++i)
+                s = static_cast<decltype(s)>(s * all.extent(i));
             return s;
         }
         E all;
@@ -476,14 +487,16 @@ TEST(ViewMdspan, StridedRefusesWhatItCannotExpress) {
     auto memory = iota(24);
     spec s = spec_of(memory, {3, 2}, ints{-8, 1});
     s.data = memory.data() + 16;
-    expect_error(view<float, 2>::from(made(s))->to<strided<float, std::int64_t, dyn, dyn>>(), errc::refused, "strides", 0);
+    expect_error(view<float, 2>::from(made(s))->to<strided<float, std::int64_t, dyn, dyn>>(), errc::refused,
+                 "strides", 0);
     s.strides = ints{3, 0};
-    expect_error(view<const float, 2>::from(made(s))->to<strided<const float, std::int64_t, dyn, dyn>>(), errc::refused,
-                 "strides", 1);
+    expect_error(view<const float, 2>::from(made(s))->to<strided<const float, std::int64_t, dyn, dyn>>(),
+                 errc::refused, "strides", 1);
     s.strides = ints{200, 1};  // does not fit in the index type
     s.shape = {2, 2};
     s.data = memory.data();
-    expect_error(view<float, 2>::from(made(s))->to<strided<float, std::int8_t, dyn, dyn>>(), errc::refused, "strides", 0);
+    expect_error(view<float, 2>::from(made(s))->to<strided<float, std::int8_t, dyn, dyn>>(), errc::refused,
+                 "strides", 0);
     s.shape = {1, 300};
     s.strides = ints{1, 1};
     const auto wide = view<float, 2>::from(made(s))->to<strided<float, std::int8_t, dyn, dyn>>();
@@ -515,15 +528,18 @@ TEST(ViewMdspan, StridesOfSingleElementsDoNotMatter) {
 
 TEST(ViewMdspan, CompactLayoutsTakeCompactViews) {
     auto memory = iota(24);
-    const auto rows = view<float, 2>::from(made(spec_of(memory, {3, 4})))->to<compact<float, int, dyn, dyn>>();
+    const auto rows =
+        view<float, 2>::from(made(spec_of(memory, {3, 4})))->to<compact<float, int, dyn, dyn>>();
     ASSERT_TRUE(rows) << rows.error();
     EXPECT_EQ(rows->at(2, 1), 9.0F);
-    const auto gap = view<float, 2>::from(made(spec_of(memory, {3, 3}, ints{4, 1})))->to<compact<float, int, dyn, dyn>>();
+    const auto gap =
+        view<float, 2>::from(made(spec_of(memory, {3, 3}, ints{4, 1})))->to<compact<float, int, dyn, dyn>>();
     expect_error(gap, errc::refused, "strides", 0);
     EXPECT_EQ(gap.error().got, 4);
     EXPECT_EQ(gap.error().wanted, 3);
-    expect_error(view<float, 2>::from(made(spec_of(memory, {3, 4}, ints{1, 3})))->to<compact<float, int, dyn, dyn>>(),
-                 errc::refused, "strides", 0);
+    expect_error(
+        view<float, 2>::from(made(spec_of(memory, {3, 4}, ints{1, 3})))->to<compact<float, int, dyn, dyn>>(),
+        errc::refused, "strides", 0);
 }
 
 TEST(ViewMdspan, EmptyViewsFitEveryLayout) {
