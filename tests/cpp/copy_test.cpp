@@ -134,7 +134,7 @@ TEST(Copy, MisalignedSource) {
 TEST(Copy, ReadsNothingBeyondTheElements) {
     const page_end page;
     // Two rows with a gap after each; the last row ends where the page does.
-    auto* last = static_cast<std::byte*>(page.last(5 * 4));
+    auto* last = static_cast<std::byte*>(page.last(std::size_t{5} * 4));
     expect_good_copy(made({.data = last, .shape = {2, 2}, .strides = ints{3, 1}}));
     expect_good_copy(made({.data = page.last(4), .shape = {5}, .strides = ints{-1}}));
     expect_good_copy(made({.data = page.last(4)}));

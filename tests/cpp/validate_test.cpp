@@ -265,9 +265,8 @@ bool is_addressable(const spec& s, std::int64_t item) {
     wide count = 1;
     wide low = 0;
     wide high = 0;
-    for (std::size_t i = 0; i < s.shape.size(); ++i) {
-        if (s.shape[i] < 0) return false;
-    }
+    for (const std::int64_t extent : s.shape)
+        if (extent < 0) return false;
     if (std::find(s.shape.begin(), s.shape.end(), 0) != s.shape.end()) return true;
     for (std::size_t i = 0; i < s.shape.size(); ++i) {
         const wide reach = static_cast<wide>(s.shape[i] - 1) * (*s.strides)[i];

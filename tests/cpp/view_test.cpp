@@ -416,7 +416,7 @@ struct md_extents {
             }
         for (const auto x : e) EXPECT_GE(x, 0) << "precondition of extents";
     }
-    Index extent(std::size_t i) const { return values[i]; }
+    [[nodiscard]] Index extent(std::size_t i) const { return values[i]; }
     std::array<Index, sizeof...(Fixed)> values;
 };
 
@@ -427,7 +427,7 @@ struct layout_any_stride {
         mapping(const E& e, const steps& s) : all(e), by(s) {
             for (const auto x : s) EXPECT_GT(x, 0) << "precondition of layout_stride";
         }
-        auto stride(std::size_t i) const { return by[i]; }
+        [[nodiscard]] auto stride(std::size_t i) const { return by[i]; }
         E all;
         steps by;
     };
@@ -437,7 +437,7 @@ struct layout_row_major {
     template <class E>
     struct mapping {
         explicit mapping(const E& e) : all(e) {}
-        auto stride(std::size_t axis) const {
+        [[nodiscard]] auto stride(std::size_t axis) const {
             typename E::index_type s = 1;
             for (std::size_t i = axis + 1; i < E::rank(); ++i)
                 s = static_cast<decltype(s)>(s * all.extent(i));
@@ -456,7 +456,9 @@ struct md {
     static constexpr std::size_t rank() { return E::rank(); }
     static constexpr std::size_t static_extent(std::size_t i) { return E::static_extent(i); }
     md(T* p, const mapping_type& m) : data(p), map(m) {}
-    T& at(index_type i, index_type j) const { return data[i * map.stride(0) + j * map.stride(1)]; }
+    [[nodiscard]] T& at(index_type i, index_type j) const {
+        return data[i * map.stride(0) + j * map.stride(1)];
+    }
     T* data;
     mapping_type map;
 };

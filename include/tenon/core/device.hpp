@@ -90,6 +90,7 @@ inline constexpr std::array device_table{
     if (colon != std::string_view::npos) {
         const std::string_view digits = text.substr(colon + 1);
         const char* const last = digits.data() + digits.size();
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `last` is where it ends
         const auto [end, fault] = std::from_chars(digits.data(), last, id);
         if (fault != std::errc{} || end != last || id < 0) return std::nullopt;
     }

@@ -117,9 +117,9 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& value() & noexcept { return held<0>(state_); }
-    const T& value() const& noexcept { return held<0>(state_); }
-    T&& value() && noexcept { return std::move(held<0>(state_)); }
+    [[nodiscard]] T& value() & noexcept { return held<0>(state_); }
+    [[nodiscard]] const T& value() const& noexcept { return held<0>(state_); }
+    [[nodiscard]] T&& value() && noexcept { return std::move(held<0>(state_)); }
     T& operator*() & noexcept { return value(); }
     const T& operator*() const& noexcept { return value(); }
     T&& operator*() && noexcept { return std::move(*this).value(); }

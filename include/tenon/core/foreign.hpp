@@ -53,7 +53,7 @@ public:
             auto* m = static_cast<abi::managed_tensor*>(managed);
             if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
         }
-    } catch (...) {
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
     }
 
     /// Description, flags and version, read once. Fails on a major version whose layout we do not know

@@ -93,6 +93,7 @@ public:
             return out_of_memory("shape");
         }
         static_cast<tensor_ref&>(made) = checked;
+        // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `heap_` is a unique_ptr inside `out`
         std::int64_t* const storage = made.storage();
         for (std::int32_t i = 0; i < checked.ndim_; ++i) {
             storage[i] = checked.shape_[i];

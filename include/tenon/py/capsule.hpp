@@ -53,7 +53,7 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
     }
     if (!options.is_met_by(device(seen->tensor.device))) {
         why = refused("device", "the data is not on the device asked for", seen->tensor.device.device_type,
-                      options.to->type);
+                      options.to.value_or(device{}).type);
         return rung_result::refused;
     }
     const std::uint64_t flags =

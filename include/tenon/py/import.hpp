@@ -197,8 +197,8 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
 /// Whether a rung delivered what was asked for.
 [[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, error& why) noexcept {
     if (!options.is_met_by(got.device())) {
-        why =
-            refused("device", "the data is not on the device asked for", got.device().type, options.to->type);
+        why = refused("device", "the data is not on the device asked for", got.device().type,
+                      options.to.value_or(device{}).type);
         return false;
     }
     if (options.copy == false && got.is_copied()) {

@@ -192,8 +192,10 @@ private:
                      {&stream, "stream"},
                      {&dl_device, "dl_device"},
                      {&copy, "copy"}};
-        for (const auto& n : names)
-            if ((*n.slot = PyUnicode_InternFromString(n.text)) == nullptr) return false;
+        for (const auto& n : names) {
+            *n.slot = PyUnicode_InternFromString(n.text);
+            if (*n.slot == nullptr) return false;
+        }
         our_version = Py_BuildValue("(ii)", 1, 3);
         only_max_version = PyTuple_Pack(1, max_version);
         malformed_error = shared_malformed_error();

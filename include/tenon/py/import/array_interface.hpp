@@ -62,9 +62,9 @@ namespace detail {
     if (auto ok = out.admit_stored(t, flags, policy); !ok) return give_up(ok.error());
     if (out.empty()) return rung_result::taken;
     // Validated: these products fit. Nothing is added to them, since a sum might not.
-    const auto span = touched_span(out.shape(), out.strides());
-    const std::int64_t low = span->low * out.itemsize();
-    const std::int64_t end = (span->high + 1) * out.itemsize();
+    const element_span span = touched_span(out.shape(), out.strides()).value_or(element_span{});
+    const std::int64_t low = span.low * out.itemsize();
+    const std::int64_t end = (span.high + 1) * out.itemsize();
     if (low < -offset || end > held->len - offset)
         return give_up(malformed("shape", "elements lie outside the buffer (bytes needed)", end));
     return rung_result::taken;
