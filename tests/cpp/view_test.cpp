@@ -409,12 +409,14 @@ struct md_extents {
     static constexpr std::size_t rank() { return sizeof...(Fixed); }
     static constexpr std::size_t fixed[] = {Fixed..., 0};
     static constexpr std::size_t static_extent(std::size_t i) { return fixed[i]; }
-    explicit md_extents(const std::array<Index, sizeof...(Fixed)>& e) : values(e) {
+    template <std::same_as<Index>... E>
+        requires(sizeof...(E) == sizeof...(Fixed))
+    explicit md_extents(E... e) : values{e...} {
         for (std::size_t i = 0; i < rank(); ++i)
             if (fixed[i] != dyn) {
-                EXPECT_EQ(static_cast<std::size_t>(e[i]), fixed[i]) << "precondition of extents";
+                EXPECT_EQ(static_cast<std::size_t>(values[i]), fixed[i]) << "precondition of extents";
             }
-        for (const auto x : e) EXPECT_GE(x, 0) << "precondition of extents";
+        for (const auto x : values) EXPECT_GE(x, 0) << "precondition of extents";
     }
     [[nodiscard]] Index extent(std::size_t i) const { return values[i]; }
     std::array<Index, sizeof...(Fixed)> values;

@@ -104,6 +104,17 @@ protected:
     std::int64_t size_;
 };
 
+/// The array an mdspan library takes strides in: its own, which its strided mapping shows.
+template <class Mapping, class Index, std::size_t N>
+auto find_stride_array() {
+    if constexpr (requires(const Mapping& m) { m.strides(); })
+        return std::type_identity<std::remove_cvref_t<decltype(std::declval<const Mapping&>().strides())>>{};
+    else
+        return std::type_identity<std::array<Index, N>>{};
+}
+template <class Mapping, class Index, std::size_t N>
+using stride_array = typename decltype(find_stride_array<Mapping, Index, N>())::type;
+
 /// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
 template <class T, int Rank>
 [[nodiscard]] constexpr request window_request(memory_space space) noexcept {
@@ -236,8 +247,9 @@ public:
     {
         using mapping = typename Mdspan::mapping_type;
         using index = typename Mdspan::index_type;
+        using step_array = detail::stride_array<mapping, index, axis_count>;
         std::array<index, axis_count> sizes{};
-        std::array<index, axis_count> steps{};
+        step_array steps{};
         for (std::size_t i = 0; i < axis_count; ++i) {
             const auto axis = static_cast<std::int32_t>(i);
             const std::size_t fixed = Mdspan::static_extent(i);
@@ -255,9 +267,11 @@ public:
             sizes[i] = static_cast<index>(shape(i));
             steps[i] = static_cast<index>(step);
         }
-        const typename Mdspan::extents_type all(sizes);
-        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type,
-                                              std::array<index, axis_count>>) {
+        // One by one: the libraries do not take each other's arrays.
+        const auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
+            return typename Mdspan::extents_type(sizes[I]...);
+        }(std::make_index_sequence<axis_count>{});
+        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, step_array>) {
             return Mdspan(data_, mapping(all, steps));
         } else {
             const mapping compact(all);
