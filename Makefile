@@ -39,7 +39,7 @@ SOURCES = $(shell find include python cmake CMakeLists.txt pyproject.toml README
 CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
-.PHONY: help demo test test-cpp test-python test-asan test-asan-cpp test-asan-python \
+.PHONY: help demo test test-cpp test-python test-long test-asan test-asan-cpp test-asan-python \
 	bench-quick check check-format check-tidy check-layers check-headers fmt clean FORCE
 
 help: ## list the targets
@@ -113,6 +113,10 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 	@$(CMAKE) --build $(BUILD)/tests --target tenon_tests_native
 	$(call say,running the Python tests)
 	@PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs --junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
+
+test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen
+	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 \
+		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py $(PYTEST_ARGS)"
 
 ASAN := $(BUILD)/asan
 ASAN_PATH := $(CURDIR)/$(ASAN)/site:$(CURDIR)/$(ASAN)/tests/tests/native

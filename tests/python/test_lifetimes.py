@@ -260,7 +260,7 @@ threading.Thread(target=lambda: sum(range(10**5)), daemon=True).start()
 @pytest.mark.parametrize("kind", ["struct", "buffer", "object", "exchange"])
 def test_F18_F19_release_from_a_native_thread_while_the_main_thread_exits(kind):
     for run in range(max(1, EXIT_RUNS // 4)):
-        run_isolated(RELEASE_AT_EXIT, timeout=30 if SANITIZED else 5, args=(run * 900, kind), env=LEAKS_BY_DESIGN)
+        run_isolated(RELEASE_AT_EXIT, timeout=5, args=(run * 900, kind), env=LEAKS_BY_DESIGN)
 
 
 def test_F18_release_after_the_interpreter_is_gone():
@@ -322,7 +322,7 @@ time.sleep(0.05)
 def test_F19_daemon_threads_inside_an_import_when_the_interpreter_goes(kind):
     """CPython before 3.14 ends such a thread by unwinding its stack, noexcept frames and all."""
     for _ in range(max(1, EXIT_RUNS // 8)):
-        run_isolated(DAEMONS_AT_EXIT, timeout=30 if SANITIZED else 10, args=(kind,), env=LEAKS_BY_DESIGN)
+        run_isolated(DAEMONS_AT_EXIT, timeout=10, args=(kind,), env=LEAKS_BY_DESIGN)
 
 
 def test_F19_exit_with_tensors_alive_everywhere():

@@ -6,7 +6,7 @@ import struct as packing
 import fakes
 import tenon
 import tenon_probe
-from isolation import isolated, table
+from isolation import SANITIZED, isolated, table
 from producers import CUDA, NOWHERE, SUBBYTE_PADDED, Producer, exactly_once, refuse, take
 
 MALFORMED = tenon.MalformedError
@@ -200,7 +200,7 @@ def test_F44_every_type_code_and_width_is_judged_without_a_crash():
 
     extents = st.one_of(st.integers(LOW, BIG), st.integers(-2, 5), st.sampled_from([0, 1, LOW, BIG, 2**32]))
 
-    @settings(max_examples=600, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=100 if SANITIZED else 600, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(shape=st.one_of(st.none(), st.lists(extents, max_size=70)), strides=st.one_of(st.none(), st.lists(
         extents, min_size=70, max_size=70)), ndim=st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)),
         dtype=st.tuples(st.integers(0, 255), st.integers(0, 255), st.integers(0, 65535)),
