@@ -618,6 +618,19 @@ def test_memory_survives_what_the_owner_does(change, keywords):
     assert storage.expired()
 
 
+def test_memory_of_a_subclass_made_elsewhere_survives_too():
+    class Elsewhere(torch.Tensor):
+        pass
+
+    x = torch.arange(4.0).as_subclass(Elsewhere)
+    storage = torch.multiprocessing.reductions.StorageWeakRef(x.untyped_storage())
+    t = tenon.asdlpack(x)
+    x.data = torch.arange(9.0).as_subclass(Elsewhere)
+    gc.collect()
+    assert not storage.expired(), "the memory of a held Tensor was freed"
+    assert raw(t) == memory(torch.arange(4.0))
+
+
 def test_growing_a_held_tensor_does_not_kill_the_process():
     """`resize_` to more moves the storage: the old address is the owner's to keep or not, reading metadata is safe."""
     printed = script("""

@@ -13,41 +13,59 @@ namespace tenon::py {
 
 /// What is known of a library beyond what its objects say.
 struct framework_habits {
-    std::string_view package;    ///< first part of the `__module__` of its array type
-    bool immutable = false;      ///< its arrays must never be written to, whatever a struct's flags say
-    bool buffer_first = false;   ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
-    bool honest_borrow = false;  ///< borrowed tensors of its own exchange table are writable ones
-    bool guarded = false;        ///< `is_conj`, `is_neg` and `requires_grad` must be asked
-    bool dtype_first = false;    ///< `__dlpack__` aborts the process for dtypes it cannot express
+    std::string_view package;       ///< first part of the `__module__` of its array types
+    bool immutable = false;         ///< its arrays must never be written to, whatever a struct's flags say
+    bool buffer_first = false;      ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
+    bool guarded = false;           ///< `is_conj`, `is_neg` and `requires_grad` must be asked
+    bool dtype_first = false;       ///< `__dlpack__` aborts the process for dtypes it cannot express
+    std::string_view honest_array;  ///< the class whose own exchange table never lends read-only memory
 };
 
 inline constexpr std::array known_frameworks{
     framework_habits{.package = "jaxlib", .immutable = true, .buffer_first = true},
     framework_habits{.package = "jax", .immutable = true, .buffer_first = true},
     framework_habits{.package = "tensorflow", .immutable = true, .dtype_first = true},
-    framework_habits{.package = "torch", .honest_borrow = true, .guarded = true},
+    framework_habits{.package = "torch", .guarded = true, .honest_array = "Tensor"},
 };
 
-/// The habits of the library a type belongs to, or null. Runs no code of the type's own.
-[[nodiscard]] inline const framework_habits* habits_of(PyTypeObject* type) noexcept {
+namespace detail {
+
+/// The habits of the library that defines this very type, or null. Runs no code of the type's own.
+[[nodiscard]] inline const framework_habits* habits_of_class(PyTypeObject* type) noexcept {
     // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
     std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
     const ref name = ref::take(PyUnicode_InternFromString("__module__"));
-    if (!name) {
-        PyErr_Clear();
-        return nullptr;
-    }
-    const ref declared = ref::take(call::type_attr(type, name.get()));
+    const ref declared = name ? ref::take(call::type_attr(type, name.get())) : ref();
     if (declared && PyUnicode_Check(declared.get())) {
-        if (const char* text = PyUnicode_AsUTF8(declared.get()))
-            module = text;
-        else
-            PyErr_Clear();
+        if (const char* text = PyUnicode_AsUTF8(declared.get())) module = text;
     }
+    PyErr_Clear();
     module = module.substr(0, module.find('.'));
     for (const framework_habits& f : known_frameworks)
         if (f.package == module) return &f;
     return nullptr;
+}
+
+}  // namespace detail
+
+/// The habits of the library a type comes from, itself or by a base class, or null.
+[[nodiscard]] inline const framework_habits* habits_of(PyTypeObject* type) noexcept {
+    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base)
+        if (const framework_habits* known = detail::habits_of_class(t)) return known;
+    return nullptr;
+}
+
+/// Whether the type has its exchange table from its library's plain array class, and not one of its own: a
+/// subclass may bring another, which lends memory that must not be written to.
+[[nodiscard]] inline bool has_honest_table(PyTypeObject* type, PyObject* attribute) noexcept {
+    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base) {
+        const framework_habits* const known = detail::habits_of_class(t);
+        if (known == nullptr || known->honest_array.empty() || known->honest_array != t->tp_name) continue;
+        const ref own = ref::take(call::type_attr(type, attribute));
+        const ref plain = ref::take(call::type_attr(t, attribute));
+        return own && own.get() == plain.get();
+    }
+    return false;
 }
 
 }  // namespace tenon::py

@@ -100,7 +100,7 @@ private:
     error reasons_[rungs];  // read only where the answer is `refused`
 };
 
-/// Looks at a type once, every protocol of it. Null with an exception set on failure.
+/// Looks at a type once, every protocol of it. False with an exception set on failure.
 [[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
     plan = type_plan{};
     plan.type = type;
@@ -116,10 +116,9 @@ private:
         plan.immutable = habits->immutable;
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
-        plan.honest_borrow = habits->honest_borrow;
         plan.dtype_first = habits->dtype_first;
     }
-    // A subclass of PyTorch's tensor made elsewhere has its table all the same.
+    plan.honest_borrow = plan.table != nullptr && has_honest_table(type, here.exchange_api);
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
         plan.guards = tensor_guards::find(type, here);
         plan.guarded = plan.guards.exist();
@@ -391,6 +390,10 @@ TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) n
 /// `fn` returns a pointer (null then means that an exception is set, as for any C function of Python) and so
 /// does this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type
 /// has been seen before there is no allocation and no Python call.
+///
+/// A negative view of PyTorch's that shows it in no way, neither by its strides nor by its address (one made
+/// by `as_strided` or the private `torch._neg_view`), is lent with the signs of its memory; `from_python`
+/// asks.
 template <class Fn>
 TENON_HOT inline auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
     using R = std::invoke_result_t<Fn&, const tensor_ref&>;
