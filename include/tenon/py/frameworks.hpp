@@ -13,12 +13,12 @@ namespace tenon::py {
 
 /// What is known of a library beyond what its objects say.
 struct framework_habits {
-    std::string_view package;       ///< first part of the `__module__` of its array types
-    bool immutable = false;         ///< its arrays must never be written to, whatever a struct's flags say
-    bool buffer_first = false;      ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
-    bool guarded = false;           ///< `is_conj`, `is_neg` and `requires_grad` must be asked
-    bool dtype_first = false;       ///< `__dlpack__` aborts the process for dtypes it cannot express
-    std::string_view honest_array;  ///< the class whose own exchange table never lends read-only memory
+    std::string_view package;   ///< first part of the `__module__` of its array types
+    bool immutable = false;     ///< its arrays must never be written to, whatever a struct's flags say
+    bool buffer_first = false;  ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
+    bool guarded = false;       ///< `is_conj`, `is_neg` and `requires_grad` must be asked
+    bool dtype_first = false;   ///< `__dlpack__` aborts the process for dtypes it cannot express
+    std::string_view honest_array = {};  ///< the class whose own exchange table never lends read-only memory
 };
 
 inline constexpr std::array known_frameworks{
