@@ -71,7 +71,7 @@ $(VENV)/.libs-asked: $(VENV)/.made-$(VERSION) FORCE
 # Finished only when nothing was skipped, so that a library that could not be had is asked for again.
 $(VENV)/.libs-done: $(VENV)/.libs-asked tools/install_libs.py
 	$(call say,installing into $(VENV): $(LIBS))
-	$(if $(filter torch%,$(LIBS)),@echo "    torch brings about 6 GB with it; with every library $(VENV) takes about 7.5 GB")
+	$(if $(filter torch%,$(LIBS)),@echo "    torch brings about 5 GB with it; with every library $(VENV) takes about 7.5 GB")
 	@$(PY) tools/install_libs.py $(VENV)/libs.txt $(LIBS)
 	@grep -q ' skipped: ' $(VENV)/libs.txt || touch $@
 

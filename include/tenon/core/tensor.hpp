@@ -126,10 +126,8 @@ public:
 
     /// Drops the claim on the memory without releasing it, for when the taking over must be undone.
     void disown() noexcept { owner_.disown(); }
+    /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
-    void set_copied() noexcept { flags_ |= abi::flag::is_copied; }
-    /// Only for a producer known to allow it (a legacy struct cannot say that it does).
-    void set_writable() noexcept { flags_ &= ~abi::flag::read_only; }
 
     [[nodiscard]] const keep_alive& owner() const noexcept { return owner_; }
 
