@@ -3,4 +3,5 @@
 
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>
+#include <tenon/py/like.hpp>
 #include <tenon/tenon.hpp>

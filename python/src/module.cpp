@@ -1,55 +1,49 @@
-// python/src/module.cpp: the extension module tenon._core: its functions, its state, its start.
+// python/src/module.cpp: the extension module tenon._core: its functions and its start.
 #include <optional>
 
-#include <tenon/py/import.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/version.hpp>
-#include "arguments.hpp"
-#include "tensor_type.hpp"
+#include <tenon/py.hpp>
 
 namespace tenon::module {
 
 namespace {
 
-struct module_state {
-    PyTypeObject* tensor_type;
-};
-
-module_state& state_of(PyObject* module) noexcept {
-    return *static_cast<module_state*>(PyModule_GetState(module));
+/// The keywords of asdlpack().
+bool read_options(PyObject* names, PyObject* const* values, py::import_options& out) noexcept {
+    namespace argument = py::argument;
+    const Py_ssize_t count = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject* const name = PyTuple_GET_ITEM(names, i);
+        const auto is = [&](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
+        const bool read = is("device")     ? argument::read_device("device", values[i], out.to)
+                          : is("copy")     ? argument::read_optional_flag("copy", values[i], out.copy)
+                          : is("stream")   ? argument::read_stream(values[i], out.stream)
+                          : is("writable") ? argument::read_flag("writable", values[i], out.writable)
+                          : is("trust_legacy")
+                              ? argument::read_flag("trust_legacy", values[i], out.trust_legacy)
+                              : argument::unexpected("asdlpack", name);
+        if (!read) return false;
+    }
+    return true;
 }
 
-PyObject* asdlpack(PyObject* module, PyObject* const* args, Py_ssize_t count, PyObject* names) noexcept {
-    static constexpr const char* allowed[] = {"device",   "copy",         "stream",
-                                              "writable", "trust_legacy", nullptr};
+PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) noexcept {
     if (count != 1) {
         PyErr_Format(PyExc_TypeError, "asdlpack() takes exactly one positional argument (%zd given)", count);
         return nullptr;
     }
-    PyTypeObject* const type = state_of(module).tensor_type;
-    if (type == nullptr) {
-        PyErr_SetString(PyExc_RuntimeError, "tenon: the module is being torn down");
-        return nullptr;
-    }
     py::import_options options;
-    if (names != nullptr) {
-        keywords asked;
-        if (!read_keywords("asdlpack", allowed, names, args + 1, asked)) return nullptr;
-        options = {.writable = asked.writable,
-                   .copy = asked.copy,
-                   .to = asked.where,
-                   .stream = asked.stream,
-                   .trust_legacy = asked.trust_legacy};
-    }
+    if (!read_options(names, args + 1, options)) return nullptr;
+    PyTypeObject* const type = py::producer_type();
+    if (type == nullptr) return nullptr;
     // A Tensor that is what was asked for stays what it is: views of views would only make a chain.
-    const tensor* const own = Py_IS_TYPE(args[0], type) ? held_tensor(args[0]) : nullptr;
+    const tensor* const own = Py_IS_TYPE(args[0], type) ? py::held_tensor(args[0]) : nullptr;
     if (own != nullptr && options.copy != true && !options.stream && options.is_met_by(own->device()) &&
         !(options.writable && own->is_read_only())) {
         Py_INCREF(args[0]);
         return args[0];
     }
     std::optional<tensor> t = py::from_python(args[0], options);
-    return t ? wrap_tensor(type, std::move(*t)) : nullptr;
+    return t ? py::to_python(std::move(*t)) : nullptr;
 }
 
 constexpr const char asdlpack_doc[] =
@@ -66,33 +60,18 @@ constexpr const char asdlpack_doc[] =
     "producer's own exceptions pass unchanged.";
 
 PyMethodDef functions[] = {
-    {"asdlpack", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(asdlpack)),
-     METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
+    {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
     {nullptr, nullptr, 0, nullptr},
 };
 
 int exec(PyObject* module) noexcept {
-    PyObject* const type = make_tensor_type(module);
-    if (type == nullptr) return -1;
-    state_of(module).tensor_type = reinterpret_cast<PyTypeObject*>(type);
+    PyTypeObject* const type = py::producer_type();
     PyObject* const malformed_error = py::exception_type(errc::malformed);
-    if (malformed_error == nullptr) return -1;
-    if (PyModule_AddObjectRef(module, "Tensor", type) != 0) return -1;
+    if (type == nullptr || malformed_error == nullptr) return -1;
+    if (PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;
     if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }
-
-int traverse(PyObject* module, visitproc visit, void* arg) noexcept {
-    Py_VISIT(state_of(module).tensor_type);
-    return 0;
-}
-
-int clear(PyObject* module) noexcept {
-    Py_CLEAR(state_of(module).tensor_type);
-    return 0;
-}
-
-void free_state(void* module) noexcept { (void)clear(static_cast<PyObject*>(module)); }
 
 PyModuleDef_Slot slots[] = {
     {Py_mod_exec, reinterpret_cast<void*>(exec)},
@@ -109,12 +88,12 @@ PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     "tenon._core",
     "The compiled half of tenon.",
-    sizeof(module_state),
+    0,
     functions,
     slots,
-    traverse,
-    clear,
-    free_state,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace

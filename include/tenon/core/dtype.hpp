@@ -36,6 +36,13 @@ struct dtype {
     /// Elements do not fill whole bytes, so several may share one.
     [[nodiscard]] constexpr bool is_subbyte() const noexcept { return bits_per_element() % 8U != 0; }
 
+    /// What the address of an element must be a multiple of: the size of the number in it, of which a complex
+    /// element has two and a vector several.
+    [[nodiscard]] constexpr std::uint32_t alignment() const noexcept {
+        const std::uint32_t number = is_complex() ? bits / 16U : bits / 8U;
+        return number != 0 && (number & (number - 1U)) == 0 ? number : 1U;
+    }
+
     [[nodiscard]] constexpr bool is_signed_integer() const noexcept { return code == abi::type_code::int_; }
     [[nodiscard]] constexpr bool is_unsigned_integer() const noexcept { return code == abi::type_code::uint; }
     [[nodiscard]] constexpr bool is_integer() const noexcept {

@@ -7,55 +7,22 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
+#include <tenon/core/axes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign.hpp>
+#include <tenon/core/keep_alive.hpp>
+#include <tenon/core/tensor_info.hpp>
 #include <tenon/core/tensor_ref.hpp>
 #include <tenon/core/validate.hpp>
 
 namespace tenon {
 
-/// Keeps a tensor's memory alive: `release(subject, context)` runs once, on whichever thread drops it last.
-class keep_alive {
-public:
-    using release_fn = void (*)(void* subject, void* context) noexcept;
-
-    keep_alive() noexcept = default;
-    keep_alive(void* subject, release_fn release, void* context = nullptr) noexcept
-        : subject_(subject), context_(context), release_(release) {}
-    keep_alive(keep_alive&& o) noexcept
-        : subject_(o.subject_), context_(o.context_), release_(std::exchange(o.release_, nullptr)) {}
-    keep_alive& operator=(keep_alive&& o) noexcept {
-        if (this != &o) {
-            reset();
-            subject_ = o.subject_;
-            context_ = o.context_;
-            release_ = std::exchange(o.release_, nullptr);
-        }
-        return *this;
-    }
-    keep_alive(const keep_alive&) = delete;
-    keep_alive& operator=(const keep_alive&) = delete;
-    ~keep_alive() { reset(); }
-
-    void reset() noexcept {
-        if (const release_fn release = std::exchange(release_, nullptr)) release(subject_, context_);
-    }
-    /// Forgets what it kept, without releasing it.
-    void disown() noexcept { release_ = nullptr; }
-
-    [[nodiscard]] void* subject() const noexcept { return subject_; }
-    [[nodiscard]] release_fn release_function() const noexcept { return release_; }
-
-private:
-    void* subject_ = nullptr;
-    void* context_ = nullptr;
-    release_fn release_ = nullptr;
-};
-
-/// A tensor somebody else's memory stands behind, kept alive until this object goes. Thread-compatible: one
-/// thread at a time; destruction may happen on any thread its `keep_alive` allows.
+/// A tensor with something behind it that keeps its memory alive until this object goes. Thread-compatible:
+/// one thread at a time; destruction may happen on any thread its `keep_alive` allows.
 class tensor : public tensor_ref {
     struct key {};  // only the functions below can make one
 
@@ -105,6 +72,81 @@ public:
         return {};
     }
 
+    // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
+
+    /// A vector becomes a tensor of its elements, row-major; the shape must have room for exactly those.
+    template <class T, class A>
+    [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values, const axes& shape) {
+        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of elements");
+        const auto held = static_cast<std::int64_t>(values.size());
+        if (const auto wanted = element_count_of(shape); wanted && *wanted != held)
+            return refused("shape", "it does not have as many elements as the vector", *wanted, held);
+        return own_moved(std::move(values),
+                         [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
+    }
+    template <class T, class A>
+    [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values) {
+        const auto size = values.size();
+        return own(std::move(values), axes(size));
+    }
+    /// An array of at least as many elements as the shape says: nobody can check that.
+    template <class T, class D>
+    [[nodiscard]] static result<tensor> own(std::unique_ptr<T[], D>&& values, const axes& shape,
+                                            tenon::device where = {}) {
+        static_assert(std::is_pointer_v<typename std::unique_ptr<T[], D>::pointer>,
+                      "own: the unique_ptr must hold a plain pointer");
+        const tensor_info info = tensor_info::contiguous(values.get(), shape, where);
+        if constexpr (std::is_empty_v<D> && std::is_default_constructible_v<D>) {
+            keep_alive owner;
+            if (values != nullptr) {
+                (void)detail::keep_deleted(values.get(), values.get_deleter(), owner);
+                (void)values.release();
+            }
+            return adopt_own(info, owner);
+        } else {
+            return own_moved(std::move(values), [&](auto&) { return info; });
+        }
+    }
+    template <class T>
+    [[nodiscard]] static result<tensor> own(std::shared_ptr<T> values, const axes& shape,
+                                            tenon::device where = {}) {
+        return own_moved(std::move(values),
+                         [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
+    }
+    /// Any object that says what it holds by `tensor_info describe(const T&)`. It is moved to its final place
+    /// first, so that memory inside the object itself may be described.
+    template <class Owner>
+        requires(!std::is_lvalue_reference_v<Owner> && describable<Owner>)
+    [[nodiscard]] static result<tensor> own(Owner&& object) {
+        return own_moved(std::forward<Owner>(object), [](auto& there) { return describe(there); });
+    }
+    /// Any object, and a function that describes it where it came to rest.
+    template <class Owner, class Describe>
+        requires(!std::is_lvalue_reference_v<Owner> && !std::is_same_v<Owner, tensor_info> &&
+                 std::is_invocable_r_v<tensor_info, Describe&, Owner&>)
+    [[nodiscard]] static result<tensor> own(Owner&& object, Describe&& describe_it) {
+        return own_moved(std::forward<Owner>(object), describe_it);
+    }
+    /// Any object that keeps the described memory alive, which must not lie inside the object: it is moved.
+    template <class Owner>
+        requires(!std::is_lvalue_reference_v<Owner> && !std::is_same_v<Owner, tensor_info>)
+    [[nodiscard]] static result<tensor> own(Owner&& object, const tensor_info& info) {
+        return own_moved(std::forward<Owner>(object), [&](auto&) { return info; });
+    }
+    /// Memory that `deleter(pointer)` gives back, called once with the pointer of the description, on
+    /// whichever thread lets go last.
+    template <class Deleter>
+        requires std::is_invocable_v<Deleter&, void*>
+    [[nodiscard]] static result<tensor> own(const tensor_info& info, Deleter deleter) {
+        keep_alive owner;
+        if (!detail::keep_deleted(info.data(), std::move(deleter), owner)) return out_of_memory("deleter");
+        return adopt_own(info, owner);
+    }
+    /// Memory that something else keeps alive; with an empty `owner`, memory that is never given back.
+    [[nodiscard]] static result<tensor> own(const tensor_info& info, keep_alive owner) noexcept {
+        return adopt_own(info, owner);
+    }
+
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
     [[nodiscard]] static result<tensor> take(foreign& received, import_policy policy = {}) noexcept {
         keep_alive owner(received.get(), received.is_versioned() ? release_versioned : release_legacy);
@@ -129,10 +171,37 @@ public:
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
 
+    /// Says that the memory was copied for whoever holds this tensor, and that nobody else sees it.
+    void mark_copied() noexcept { flags_ |= abi::flag::is_copied; }
+
     [[nodiscard]] const keep_alive& owner() const noexcept { return owner_; }
+    /// For moving it elsewhere: the memory goes on living there, and this tensor must not be used after.
+    [[nodiscard]] keep_alive& owner() noexcept { return owner_; }
 
 private:
     static constexpr std::int32_t inline_rank = 5;
+
+    [[nodiscard]] static std::optional<std::int64_t> element_count_of(const axes& shape) noexcept {
+        for (const std::int64_t extent : shape.values())
+            if (extent < 0) return std::nullopt;  // the validator has the words for it
+        return shape.is_too_long() ? std::nullopt : element_count(shape.values());
+    }
+
+    [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info, keep_alive& owner) noexcept {
+        if (auto ok = info.check(); !ok) return ok.error();
+        return adopt(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
+                     {.allow_unknown = true});
+    }
+
+    /// Moves, describes, adopts: in this order.
+    template <class Owner, class Describe>
+    [[nodiscard]] static result<tensor> own_moved(Owner&& object, Describe&& describe_it) {
+        static_assert(std::is_rvalue_reference_v<Owner&&>);
+        keep_alive owner;
+        Owner* const there = detail::keep_moved(std::move(object), owner);
+        if (there == nullptr) return out_of_memory("owner");
+        return adopt_own(describe_it(*there), owner);
+    }
 
     tensor() noexcept : tensor_ref(nothing{}) {}
 

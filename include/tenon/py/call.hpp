@@ -86,8 +86,18 @@ inline PyObject* keyword_call(PyObject* callable, PyObject* const* args, PyObjec
         [&] { return PyObject_Vectorcall(callable, args, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords); });
 }
 
+inline PyObject* import_module(const char* name) noexcept {
+    return foreign_code([&] { return PyImport_ImportModule(name); });
+}
+inline PyObject* one_argument(PyObject* callable, PyObject* argument) noexcept {
+    return foreign_code([&] { return PyObject_CallOneArg(callable, argument); });
+}
+
 inline PyObject* index(PyObject* obj) noexcept {
     return foreign_code([&] { return PyNumber_Index(obj); });
+}
+inline PyObject* call(PyObject* callable, PyObject* args, PyObject* keywords) noexcept {
+    return foreign_code([&] { return PyObject_Call(callable, args, keywords); });
 }
 inline int is_true(PyObject* obj) noexcept {
     return foreign_code([&] { return PyObject_IsTrue(obj); });

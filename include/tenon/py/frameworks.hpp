@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <cstring>
+#include <string>
 #include <string_view>
 
 #include <tenon/py/call.hpp>
@@ -19,19 +19,33 @@ struct framework_habits {
     bool guarded = false;       ///< `is_conj`, `is_neg` and `requires_grad` must be asked
     bool dtype_first = false;   ///< `__dlpack__` aborts the process for dtypes it cannot express
     std::string_view honest_array = {};  ///< the class whose own exchange table never lends read-only memory
+    const char* from_dlpack = nullptr;   ///< what makes its arrays, as a path through its modules
+    bool from_capsule = false;           ///< that takes a legacy capsule, and no object
+    const char* empty = nullptr;         ///< `empty(shape, dtype=...)`, where its arrays may be written to
 };
 
 inline constexpr std::array known_frameworks{
-    framework_habits{.package = "jaxlib", .immutable = true, .buffer_first = true},
-    framework_habits{.package = "jax", .immutable = true, .buffer_first = true},
-    framework_habits{.package = "tensorflow", .immutable = true, .dtype_first = true},
-    framework_habits{.package = "torch", .guarded = true, .honest_array = "Tensor"},
+    framework_habits{
+        .package = "jaxlib", .immutable = true, .buffer_first = true, .from_dlpack = "jax.numpy.from_dlpack"},
+    framework_habits{
+        .package = "jax", .immutable = true, .buffer_first = true, .from_dlpack = "jax.numpy.from_dlpack"},
+    framework_habits{.package = "tensorflow",
+                     .immutable = true,
+                     .dtype_first = true,
+                     .from_dlpack = "tensorflow.experimental.dlpack.from_dlpack",
+                     .from_capsule = true},
+    framework_habits{.package = "torch",
+                     .guarded = true,
+                     .honest_array = "Tensor",
+                     .from_dlpack = "torch.from_dlpack",
+                     .empty = "torch.empty"},
+    framework_habits{.package = "cupy", .from_dlpack = "cupy.from_dlpack", .empty = "cupy.empty"},
 };
 
 namespace detail {
 
-/// The habits of the library that defines this very type, or null. Runs no code of the type's own.
-[[nodiscard]] inline const framework_habits* habits_of_class(PyTypeObject* type) noexcept {
+/// The name of the package a type says it is defined in. Runs no code of the type's own.
+[[nodiscard]] inline std::string defining_package(PyTypeObject* type) {
     // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
     std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
     const ref name = ref::take(PyUnicode_InternFromString("__module__"));
@@ -40,9 +54,16 @@ namespace detail {
         if (const char* text = PyUnicode_AsUTF8(declared.get())) module = text;
     }
     PyErr_Clear();
-    module = module.substr(0, module.find('.'));
+    return std::string(module.substr(0, module.find('.')));
+}
+
+/// The habits of the library that defines this very type, or null.
+[[nodiscard]] inline const framework_habits* habits_of_class(PyTypeObject* type) noexcept try {
+    const std::string package = defining_package(type);
     for (const framework_habits& f : known_frameworks)
-        if (f.package == module) return &f;
+        if (f.package == package) return &f;
+    return nullptr;
+} catch (...) {  // no memory for a long name: none of ours
     return nullptr;
 }
 

@@ -9,10 +9,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/copy.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/copy.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/import/array_interface.hpp>
 #include <tenon/py/import/buffer.hpp>
@@ -368,10 +368,7 @@ TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) n
               : !detail::climb(obj, options, options.writable, got))
         return std::nullopt;
     if (options.copy == true && (!got.is_copied() || got.is_read_only())) {
-        auto copied = copy_to_host(got);
-        if (copied) return std::move(*copied);
-        detail::raise_unmet(copied.error(), obj);
-        return std::nullopt;
+        return copy_released(got);
     }
     if (options.writable) {
         if (auto met = check(got, {.writable = true}); !met) {

@@ -50,6 +50,22 @@ public:
     // What is known of the running NumPy: 0 not looked yet, 1 its array is as we know it, -1 it is not.
     std::atomic<signed char> numpy_layout{0};
     std::atomic<PyObject*> numpy_ndarray{nullptr};  ///< its array type; numpy keeps it
+    std::atomic<void**> numpy_functions{nullptr};   ///< its C table, once it has been asked for
+    // Made when first needed.
+    std::atomic<PyObject*> producer_type{nullptr};      ///< the type of what `to_python` returns
+    std::atomic<PyObject*> library_functions{nullptr};  ///< dict: what other libraries make arrays with
+
+    /// An object that is made once, by whoever is first: borrowed, or null with an exception set.
+    template <class Make>
+    [[nodiscard]] static PyObject* make_once(std::atomic<PyObject*>& slot, Make&& make) noexcept {
+        PyObject* found = slot.load(std::memory_order_acquire);
+        if (found != nullptr) [[likely]]
+            return found;
+        PyObject* const made = make();
+        if (made == nullptr || slot.compare_exchange_strong(found, made)) return made;
+        call::drop(made);  // making it ran code that came here, too
+        return found;
+    }
 
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
     /// made or the interpreter is beyond use.
@@ -223,6 +239,8 @@ private:
             &untyped_storage, &max_version,      &stream,         &dl_device,        &copy,
             &our_version,     &only_max_version, &malformed_error};
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
+        call::drop(producer_type.exchange(nullptr));
+        call::drop(library_functions.exchange(nullptr));
     }
 
     /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own

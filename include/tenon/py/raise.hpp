@@ -7,9 +7,12 @@
 //   errc::no_memory    -> MemoryError
 #pragma once
 
+#include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -43,6 +46,21 @@ inline void raise(const error& e, std::string_view prefix = {}) noexcept try {
     raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
     PyErr_NoMemory();
+}
+
+/// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is
+/// pending already stands.
+TENON_COLD inline void raise_caught() noexcept {
+    if (PyErr_Occurred() != nullptr) return;
+    try {
+        throw;
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_RuntimeError, "tenon: a C++ exception of an unknown type was thrown");
+    }
 }
 
 /// Shows `first` behind the exception now pending.

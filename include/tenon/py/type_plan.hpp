@@ -152,6 +152,17 @@ enum class dlpack_dialect : unsigned char {
 /// The rung that a plain import of the type's objects begins with, without a look at the ladder.
 enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer };
 
+/// How an array of the type's own library is made from a tensor.
+enum class maker_kind : unsigned char {
+    unresolved,      ///< not looked for yet
+    none,            ///< the type belongs to no library that makes arrays
+    exchange_table,  ///< the type's own table does
+    numpy,           ///< NumPy's C functions do
+    function,        ///< a function that takes a producer object
+    of_capsule,      ///< a function that takes a legacy capsule
+    type_method,     ///< `from_dlpack` of the type itself
+};
+
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
@@ -179,6 +190,10 @@ struct type_plan {
     const void* seen_table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
     tensor_guards guards;
+    maker_kind maker = maker_kind::unresolved;
+    py::interpreter* maker_home = nullptr;  ///< the record that keeps the two functions below
+    PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule
+    PyObject* make_empty = nullptr;         ///< borrowed: what makes an empty one; null when there is none
 };
 
 namespace detail {

@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include <tenon/py/buffer_view.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/numpy_abi.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/py/type_plan.hpp>
@@ -25,61 +25,14 @@ namespace tenon::py::numpy {
 
 namespace detail {
 
-/// The head of NumPy's descriptor, the same in NumPy 1 and 2.
-struct descriptor {
-    PyObject_HEAD PyTypeObject* scalar_type;
-    char kind;
-    char letter;
-    char byteorder;
-    char unused;
-    int type_num;
-};
+using numpy_abi::array;
+using numpy_abi::descriptor;
+using numpy_abi::flag_writeable;
+using numpy_abi::numbered_type;
+using numpy_abi::plain_types;
+using numpy_abi::type_numbers;
 
-/// NumPy's array, the fields it has published since 1.0.
-struct array {
-    PyObject_HEAD char* data;
-    int nd;
-    Py_ssize_t* dimensions;
-    Py_ssize_t* strides;
-    PyObject* base;
-    descriptor* descr;
-    int flags;
-};
-
-inline constexpr int flag_writeable = 0x0400;
-inline constexpr unsigned plain_types = 24;
 inline constexpr int first_user_type = 256;
-
-/// What a type number stands for; a zero `bits` marks those DLPack has no word for.
-struct alignas(8) numbered_type {
-    dtype type{0, 0, 0};
-    std::uint8_t shift = 0;  ///< log2 of the item size: steps in bytes become elements without a division
-};
-
-/// NumPy's type numbers name C types.
-inline constexpr std::array<numbered_type, plain_types> type_numbers = [] {
-    std::array<numbered_type, plain_types> t{};
-    const auto is = [&](std::size_t number, dtype type) {
-        t[number] = {type, static_cast<std::uint8_t>(std::countr_zero(type.itemsize()))};
-    };
-    is(0, dtype_of<bool>);
-    is(1, dtype_of<signed char>);
-    is(2, dtype_of<unsigned char>);
-    is(3, dtype_of<short>);
-    is(4, dtype_of<unsigned short>);
-    is(5, dtype_of<int>);
-    is(6, dtype_of<unsigned int>);
-    is(7, dtype_of<long>);
-    is(8, dtype_of<unsigned long>);
-    is(9, dtype_of<long long>);
-    is(10, dtype_of<unsigned long long>);
-    is(11, dtype_of<float>);
-    is(12, dtype_of<double>);
-    is(14, dtype_of<std::complex<float>>);
-    is(15, dtype_of<std::complex<double>>);
-    is(23, dtype{abi::type_code::float_, 16});
-    return t;
-}();
 /// The letters of the plain types, for the check of the numbers.
 inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
 

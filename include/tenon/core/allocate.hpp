@@ -1,0 +1,52 @@
+// tenon/core/allocate.hpp: fresh host memory for a tensor, aligned as vector units and JAX want it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include <tenon/core/axes.hpp>
+#include <tenon/core/error.hpp>
+#include <tenon/core/shape.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/core/tensor_info.hpp>
+
+namespace tenon {
+
+/// Vector units and JAX want 64 bytes; a lesser alignment makes JAX copy.
+inline constexpr std::size_t allocation_alignment = 64;
+
+namespace detail {
+inline void release_aligned(void* memory, void*) noexcept {
+    ::operator delete(memory, std::align_val_t{allocation_alignment});
+}
+
+/// A tensor of this type and shape at an address that any allocation may have: what is wrong shows before
+/// anything is allocated.
+[[nodiscard]] inline result<tensor> plan_allocation(element_type type, const axes& shape,
+                                                    bool padded) noexcept {
+    const tensor_info info =
+        tensor_info::contiguous(reinterpret_cast<void*>(std::uintptr_t{4096}), type, shape);
+    return tensor::own(padded ? info.padded() : info, keep_alive());
+}
+}  // namespace detail
+
+/// A writable, row-major tensor in memory of its own, uninitialised. Sub-byte elements share bytes, unless
+/// `padded`.
+[[nodiscard]] inline result<tensor> allocate(element_type type, const axes& shape,
+                                             bool padded = false) noexcept {
+    const auto planned = detail::plan_allocation(type, shape, padded);
+    if (!planned) return planned.error();
+    const auto bytes = static_cast<std::size_t>(planned->nbytes());
+    void* const memory =
+        ::operator new(bytes != 0 ? bytes : 1, std::align_val_t{allocation_alignment}, std::nothrow);
+    if (memory == nullptr) return out_of_memory("data");
+    const tensor_info info = tensor_info::contiguous(memory, type, shape);
+    return tensor::own(padded ? info.padded() : info, keep_alive(memory, detail::release_aligned));
+}
+template <class T>
+[[nodiscard]] result<tensor> allocate(const axes& shape) noexcept {
+    return allocate(dtype_of<T>, shape);
+}
+
+}  // namespace tenon

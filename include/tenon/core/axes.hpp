@@ -1,0 +1,56 @@
+// tenon/core/axes.hpp: extents or strides as a caller writes them: `{2, 3}`, any integers, any list of them.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/core/shape.hpp>
+
+namespace tenon {
+
+/// A list of up to `max_rank` numbers, made from `{rows, columns}` of whatever integer types, from a vector,
+/// an array or a span. A number that does not fit 64 signed bits becomes the largest that does, which no
+/// check lets pass; a list that is too long keeps its length and is refused for it.
+class axes {
+public:
+    axes() noexcept : count_(0) {}  // NOLINT(modernize-use-equals-default): values_ stays uninitialised
+
+    template <std::integral... I>
+        requires(sizeof...(I) > 0 && (!std::same_as<I, bool> && ...))
+    axes(I... numbers) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
+        (append(numbers), ...);
+    }
+
+    template <std::ranges::input_range R>
+        requires std::integral<std::ranges::range_value_t<R>> && (!std::same_as<std::remove_cvref_t<R>, axes>)
+    axes(R&& list) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
+        for (const auto number : list) append(number);
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return count_; }
+    [[nodiscard]] bool is_too_long() const noexcept { return count_ > capacity; }
+    /// As many as there is room for.
+    [[nodiscard]] extents values() const noexcept { return {values_, is_too_long() ? capacity : count_}; }
+
+private:
+    static constexpr auto capacity = static_cast<std::size_t>(max_rank);
+
+    template <std::integral I>
+    void append(I number) noexcept {
+        if (count_ < capacity) {
+            values_[count_] = std::in_range<std::int64_t>(number) ? static_cast<std::int64_t>(number)
+                                                                  : std::numeric_limits<std::int64_t>::max();
+        }
+        ++count_;
+    }
+
+    std::size_t count_;
+    std::int64_t values_[capacity];  // only the first `count_` are ever read
+};
+
+}  // namespace tenon

@@ -1,0 +1,176 @@
+// tenon/core/managed.hpp: a tensor leaves as DLPack's managed struct, in one allocation, for any C consumer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/core/device.hpp>
+#include <tenon/core/error.hpp>
+#include <tenon/core/keep_alive.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/core/tensor_ref.hpp>
+
+namespace tenon {
+
+/// How a tensor is to be shown to its consumer.
+struct export_view {
+    bool fresh_copy = false;  ///< made for this consumer alone, which may do with it what it likes
+    bool as_cpu = false;      ///< host memory of any kind, shown as the CPU's
+};
+
+namespace detail {
+
+/// Lets go of many things that keep one another alive without recursing into each: a tensor may keep a
+/// library's array that keeps a tensor of ours... What is let go of deep inside another release waits for the
+/// outermost to come round to it.
+class release_chain {
+public:
+    struct link {
+        link* next;
+        void (*finish)(link*) noexcept;
+    };
+    static void run(link* first) noexcept {
+        state& here = current();
+        if (here.depth >= max_depth) {
+            first->next = here.waiting;
+            here.waiting = first;
+            return;
+        }
+        ++here.depth;
+        first->finish(first);
+        while (here.depth == 1 && here.waiting != nullptr) {
+            link* const next = here.waiting;
+            here.waiting = next->next;
+            next->finish(next);
+        }
+        --here.depth;
+    }
+
+private:
+    static constexpr int max_depth = 32;
+    struct state {
+        int depth = 0;
+        link* waiting = nullptr;
+    };
+    static state& current() noexcept {
+        static thread_local constinit state here;
+        return here;
+    }
+};
+
+/// One allocation: the managed struct, what keeps the memory alive, then shape and strides.
+template <class Managed>
+struct managed_block : release_chain::link {
+    Managed managed;
+    keep_alive owner;
+    bool* released;  ///< set when it goes, for whoever hands it to a function that may or may not let it go
+
+    std::int64_t* metadata() noexcept { return reinterpret_cast<std::int64_t*>(this + 1); }
+
+    static managed_block* of(Managed* m) noexcept { return static_cast<managed_block*>(m->manager_ctx); }
+
+    static void release(Managed* self) noexcept {
+        managed_block* const block = of(self);
+        if (block->released != nullptr) *block->released = true;
+        release_chain::run(block);
+    }
+    static void let_go(release_chain::link* self) noexcept {
+        auto* const block = static_cast<managed_block*>(self);
+        {
+            const keep_alive owner = std::move(block->owner);
+            block->~managed_block();
+            std::free(block);
+        }
+    }
+};
+
+/// DLPack has one number for host memory, wherever the hardware that pinned it counts (P42).
+[[nodiscard]] inline abi::dl_device exported_device(device where, export_view how) noexcept {
+    if (how.as_cpu) return device{}.to_abi();
+    return where.is_host_accessible() ? abi::dl_device{where.type, 0} : where.to_abi();
+}
+
+/// The description of a tensor for consumers, less shape and strides. Consumers that ignore `byte_offset` are
+/// common, so it is folded into the address wherever there is one; nothing has no address.
+[[nodiscard]] inline abi::dl_tensor exported_tensor(const tensor_ref& t, export_view how) noexcept {
+    const bool fold = !t.device().has_opaque_handle();
+    void* const data = t.empty() ? nullptr : fold ? t.data() : t.base();
+    return {data,    exported_device(t.device(), how),       t.ndim(), t.dtype().to_abi(), nullptr,
+            nullptr, fold || t.empty() ? 0 : t.byte_offset()};
+}
+
+/// "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no other.
+[[nodiscard]] inline std::uint64_t exported_flags(const tensor_ref& t, export_view how) noexcept {
+    return (t.flags() & abi::flag::all_known & ~abi::flag::is_copied) |
+           (how.fresh_copy ? abi::flag::is_copied : 0);
+}
+
+}  // namespace detail
+
+/// Whether the struct can say what there is to say: a legacy one has no flags.
+template <class Managed>
+[[nodiscard]] result<void> can_leave_as(const tensor_ref& t) noexcept {
+    if constexpr (std::is_same_v<Managed, abi::managed_tensor>) {
+        if (t.is_read_only()) {
+            return refused("max_version",
+                           "a read-only tensor cannot leave as a legacy DLPack struct, which "
+                           "has no flag for it")
+                .with_advice("the consumer must pass max_version=(1, 0) or later, or ask for a copy");
+        }
+        if (t.is_subbyte_padded()) {
+            return refused("max_version",
+                           "padded sub-byte elements cannot leave as a legacy DLPack struct, "
+                           "which has no flag for them")
+                .with_advice("the consumer must pass max_version=(1, 0) or later");
+        }
+    }
+    return {};
+}
+
+/// A managed struct over memory that `owner` keeps alive, `owner` moved into it; null when there is no memory
+/// for it, and then `owner` is left as it was. The caller has asked `can_leave_as`. Its deleter may be called
+/// on any thread.
+template <class Managed>
+[[nodiscard]] Managed* make_managed(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
+    using block_type = detail::managed_block<Managed>;
+    const auto rank = static_cast<std::size_t>(t.ndim());
+    void* const room = std::malloc(sizeof(block_type) + 2 * rank * sizeof(std::int64_t));
+    if (room == nullptr) return nullptr;
+    auto* const block = new (room) block_type;
+    std::int64_t* const metadata = block->metadata();
+    for (std::size_t i = 0; i < rank; ++i) {
+        metadata[i] = t.shape(i);
+        metadata[rank + i] = t.stride(i);
+    }
+    if constexpr (std::is_same_v<Managed, abi::managed_tensor_versioned>) {
+        block->managed.version = {abi::dlpack_major, abi::dlpack_minor};
+        block->managed.flags = detail::exported_flags(t, how);
+    }
+    block->managed.tensor = detail::exported_tensor(t, how);
+    block->managed.tensor.shape = metadata;
+    block->managed.tensor.strides = metadata + rank;
+    block->managed.manager_ctx = block;
+    block->managed.deleter = &block_type::release;
+    block->finish = &block_type::let_go;
+    block->owner = std::move(owner);
+    block->released = nullptr;
+    return &block->managed;
+}
+
+/// Hands a tensor over to a consumer of C structs (`abi::managed_tensor_versioned` or the legacy
+/// `abi::managed_tensor`), which calls its deleter when it is done. On failure `t` is left as it was.
+template <class Managed = abi::managed_tensor_versioned>
+[[nodiscard]] result<Managed*> to_managed(tensor&& t) noexcept {
+    if (auto ok = can_leave_as<Managed>(t); !ok) return ok.error();
+    Managed* const made = make_managed<Managed>(t, t.owner());
+    if (made == nullptr) return out_of_memory("managed struct");
+    const tensor emptied = std::move(t);
+    return made;
+}
+
+}  // namespace tenon

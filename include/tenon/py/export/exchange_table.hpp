@@ -1,0 +1,164 @@
+// tenon/py/export/exchange_table.hpp: the C exchange table that a type of ours publishes, all five functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/core/allocate.hpp>
+#include <tenon/core/foreign.hpp>
+#include <tenon/core/managed.hpp>
+#include <tenon/core/validate.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/capsule.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+/// A producer object over the tensor: see producer_type.hpp, which must be included, too.
+[[nodiscard]] inline PyObject* to_python(tensor&& t) noexcept;
+
+namespace detail {
+
+using set_error_fn = void (*)(void* context, const char* kind, const char* message);
+
+/// Tells the caller of the allocator, which may not want to know; always -1.
+TENON_COLD inline int report(const error& e, void* context, set_error_fn set_error) noexcept {
+    if (set_error == nullptr) return -1;
+    const char* const kind = e.code == errc::no_memory   ? "MemoryError"
+                             : e.code == errc::malformed ? "ValueError"
+                                                         : "BufferError";
+    try {
+        const std::string text = "tenon: " + e.message();
+        set_error(context, kind, text.c_str());
+    } catch (...) {
+        set_error(context, kind, "tenon: the tensor cannot be allocated");
+    }
+    return -1;
+}
+
+/// The allocator of the table: host memory. Needs no Python, and no thread state.
+inline int allocate_managed(abi::dl_tensor* prototype, abi::managed_tensor_versioned** out, void* context,
+                            set_error_fn set_error) noexcept {
+    const auto fail = [&](const error& e) { return report(e, context, set_error); };
+    if (prototype == nullptr || out == nullptr)
+        return fail(malformed("prototype", "there is none, or no place for the result"));
+    *out = nullptr;
+    if (device(prototype->device) != device{}) {
+        return fail(refused("device", "only memory of the CPU can be allocated here",
+                            prototype->device.device_type, device{}.type));
+    }
+    if (auto ok = tenon::detail::validator::check_arrays(*prototype); !ok) return fail(ok.error());
+    auto made = allocate(dtype(prototype->dtype),
+                         extents(prototype->shape, static_cast<std::size_t>(prototype->ndim)));
+    if (!made) return fail(made.error());
+    auto managed = to_managed(std::move(*made));
+    if (!managed) return fail(managed.error());
+    *out = *managed;
+    return 0;
+}
+
+/// A struct of anybody's becomes a producer object. It is taken over on success alone: what is refused stays
+/// with the caller, untouched, and may be released by it.
+inline int object_from_managed(abi::managed_tensor_versioned* managed, void** out) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return -1;
+    if (out == nullptr || managed == nullptr) {
+        raise(malformed("exchange table", "there is no struct, or no place for the object"), "tenon: ");
+        return -1;
+    }
+    foreign received(managed);
+    keep_alive owner = keep_managed(managed, true, here);
+    auto taken = tensor::take_as(received, owner, {.allow_unknown = true});
+    received.disown();
+    if (!taken) {
+        owner.disown();
+        raise(taken.error(), "tenon: ");
+        return -1;
+    }
+    PyObject* const made = to_python(std::move(*taken));
+    if (made == nullptr) {
+        taken->disown();  // still there: `to_python` takes it on success alone
+        return -1;
+    }
+    *out = made;
+    return 0;
+}
+
+/// Work on host memory has no stream; work on other memory of ours is on the default one.
+inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
+    if (out != nullptr) *out = nullptr;
+    return 0;
+}
+
+}  // namespace detail
+
+/// The table of the type whose objects `Source` reads:
+///   `const tensor_ref* Source::read(PyObject*, acquired&)`   the tensor, maybe in the room given; or null
+///                                                            with an exception set
+///   `Source::lends`   whether its axes live as long as the object
+template <class Source>
+struct TENON_PRIVATE exchange_table {
+    static const abi::exchange_api table;
+
+    /// A new capsule for the attribute.
+    [[nodiscard]] static PyObject* capsule() noexcept {
+        return PyCapsule_New(const_cast<abi::exchange_api*>(&table), capsule_exchange_api, nullptr);
+    }
+
+    /// The tensor of an object whose type publishes this very table; BufferError for any other.
+    [[nodiscard]] static const tensor_ref* checked(PyObject* obj, acquired& room,
+                                                   const interpreter& here) noexcept {
+        const ref published =
+            obj != nullptr ? ref::take(call::type_attr(Py_TYPE(obj), here.exchange_api)) : ref();
+        if (!published || PyCapsule_IsValid(published.get(), capsule_exchange_api) == 0 ||
+            PyCapsule_GetPointer(published.get(), capsule_exchange_api) != &table) {
+            PyErr_Format(PyExc_BufferError, "tenon: the exchange table is not that of '%.100s' objects",
+                         obj != nullptr ? Py_TYPE(obj)->tp_name : "null");
+            return nullptr;
+        }
+        return Source::read(obj, room);
+    }
+
+    static int own(void* obj, abi::managed_tensor_versioned** out) noexcept {
+        interpreter* const here = interpreter::current();
+        if (here == nullptr) return -1;
+        acquired room;
+        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), room, *here);
+        if (t == nullptr) return -1;
+        keep_alive owner = detail::keep_object(static_cast<PyObject*>(obj), here);
+        *out = make_managed<abi::managed_tensor_versioned>(*t, owner);
+        if (*out != nullptr) return 0;
+        PyErr_NoMemory();
+        return -1;
+    }
+
+    static int borrow(void* obj, abi::dl_tensor* out) noexcept {
+        interpreter* const here = interpreter::current();
+        if (here == nullptr) return -1;
+        acquired room;
+        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), room, *here);
+        if (t == nullptr) return -1;
+        *out = tenon::detail::exported_tensor(*t, {});
+        out->shape = const_cast<std::int64_t*>(t->shape().data());
+        out->strides = const_cast<std::int64_t*>(t->strides().data());
+        return 0;
+    }
+};
+
+template <class Source>
+constinit const abi::exchange_api exchange_table<Source>::table = {
+    {{abi::dlpack_major, abi::dlpack_minor}, nullptr},
+    &detail::allocate_managed,
+    &exchange_table<Source>::own,
+    &detail::object_from_managed,
+    Source::lends ? &exchange_table<Source>::borrow : nullptr,
+    &detail::default_stream,
+};
+
+}  // namespace tenon::py

@@ -1,0 +1,69 @@
+// tenon/py/export/numpy.hpp: host memory leaves as a numpy.ndarray, made by NumPy's own C functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include <tenon/core/dtype_names.hpp>
+#include <tenon/core/tensor_ref.hpp>
+#include <tenon/py/byte_strides.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/numpy_abi.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py::numpy {
+
+/// NumPy's word for an element type: a new reference, or null with an exception set. Types that NumPy does
+/// not have of its own are those of ml_dtypes, which takes a byte for each sub-byte element.
+[[nodiscard]] inline PyObject* descriptor_for(dtype type, bool padded,
+                                              const numpy_abi::functions& numpy) noexcept {
+    if (const auto number = numpy_abi::number_of(type)) return numpy.descriptor_from_number(*number);
+    const auto refuse = [](const error& e) -> PyObject* {
+        raise(e, "tenon: ");
+        return nullptr;
+    };
+    const dtype_entry* const known = find_dtype(type);
+    if (known == nullptr || (type.is_subbyte() && !padded))
+        return refuse(refused("dtype", "NumPy has no such element type", type.code));
+    const ref module = ref::take(call::import_module("ml_dtypes"));
+    const ref scalar = module ? ref::take(call::attr(module.get(), known->name.data())) : ref();
+    if (!scalar) {
+        if (PyErr_ExceptionMatches(PyExc_ImportError) == 0 &&
+            PyErr_ExceptionMatches(PyExc_AttributeError) == 0)
+            return nullptr;
+        PyErr_Clear();
+        return refuse(refused("dtype", "NumPy has no such element type of its own", type.code)
+                          .with_advice("install ml_dtypes, which has bfloat16 and the smaller floats"));
+    }
+    const ref package = ref::take(call::import_module("numpy"));
+    return package ? call::method(package.get(), "dtype", "O", scalar.get()) : nullptr;
+}
+
+/// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
+[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, PyObject* base, interpreter& here) noexcept {
+    if (!t.device().is_host_accessible()) {
+        raise(refused("device", "NumPy has only host memory", t.device().type)
+                  .with_advice("make a copy on the CPU first"),
+              "tenon: ");
+        return nullptr;
+    }
+    const auto numpy = numpy_abi::functions::find(here);
+    if (!numpy) return nullptr;
+    PyObject* const descr = descriptor_for(t.dtype(), t.is_subbyte_padded(), *numpy);
+    if (descr == nullptr) return nullptr;
+    Py_ssize_t axes[2 * max_rank];
+    const auto rank = static_cast<std::size_t>(t.ndim());
+    for (std::size_t i = 0; i < rank; ++i) {
+        axes[i] = static_cast<Py_ssize_t>(t.shape(i));
+        axes[rank + i] = byte_stride(t, i);
+    }
+    ref made = ref::take(numpy->new_array(descr, t.ndim(), axes, axes + rank, address_of(t),
+                                          t.is_read_only() ? 0 : numpy_abi::flag_writeable));
+    if (!made || numpy->set_base(made.get(), ref::borrow(base).release()) != 0) return nullptr;
+    return made.release();
+}
+
+}  // namespace tenon::py::numpy

@@ -1,0 +1,116 @@
+// tenon/py/export/producer_class.hpp: `make_producer` gives a Python class of the user's own every protocol
+// at once.
+#pragma once
+
+#include <type_traits>
+
+#include <tenon/core/tensor_info.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/export/producer_type.hpp>
+#include <tenon/py/export/protocols.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+/// A Python object with a `T` right behind its head, as classes written in plain C have it.
+template <class T>
+struct boxed {
+    PyObject_HEAD T value;
+};
+
+namespace detail {
+
+template <class T>
+struct unbox {
+    T* operator()(PyObject* self) const noexcept { return &reinterpret_cast<boxed<T>*>(self)->value; }
+};
+
+/// Reads the objects of a user's class, anew each time: it may have grown, or moved its memory.
+template <class T, class Get>
+struct TENON_PRIVATE class_source {
+    static constexpr bool lends = false;  // the axes are ours, for the length of a call
+
+    [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired& room) noexcept try {
+        return foreign_code([&]() -> const tensor_ref* {
+            auto* const object = Get{}(self);
+            if (PyErr_Occurred() != nullptr) return nullptr;
+            if (object == nullptr) {
+                PyErr_Format(PyExc_ValueError, "tenon: this '%.100s' object holds nothing to export",
+                             Py_TYPE(self)->tp_name);
+                return nullptr;
+            }
+            const tensor_info info = describe(*object);
+            auto ok = info.check();
+            if (ok)
+                ok = room.admit(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
+                                {.allow_unknown = true});
+            if (ok) return &room;
+            raise(ok.error(), std::string("tenon: describe() of '") + Py_TYPE(self)->tp_name + "': ");
+            return nullptr;
+        });
+    } catch (...) {
+        raise_caught();
+        return nullptr;
+    }
+    static void lent(PyObject*, int) noexcept {}
+};
+
+template <class Source>
+[[nodiscard]] bool add_protocols(PyTypeObject* type) noexcept {
+    using functions = protocols<Source>;
+    for (PyMethodDef* m = functions::methods(); m->ml_name != nullptr; ++m)
+        if (!add_to_type(type, m->ml_name, ref::take(PyDescr_NewMethod(type, m)))) return false;
+    for (PyGetSetDef* g = functions::attributes(); g->name != nullptr; ++g)
+        if (!add_to_type(type, g->name, ref::take(PyDescr_NewGetSet(type, g)))) return false;
+    if (!publish_table<Source>(type)) return false;
+    if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
+        type->tp_as_buffer = &reinterpret_cast<PyHeapTypeObject*>(type)->as_buffer;
+    } else {
+        static PyBufferProcs procs;
+        type->tp_as_buffer = &procs;
+    }
+    type->tp_as_buffer->bf_getbuffer = functions::get_buffer;
+    type->tp_as_buffer->bf_releasebuffer = functions::release_buffer;
+    PyType_Modified(type);
+    return true;
+}
+
+}  // namespace detail
+
+/// Gives the class `type`, whose objects hold a `T` that `tensor_info describe(const T&)` describes, every
+/// protocol of a producer: `__dlpack__`, `__dlpack_device__`, the C exchange table, the buffer protocol,
+/// `__array_interface__`, `__cuda_array_interface__` and `__array__`. What is exported keeps the object
+/// alive; its memory must stay where it is meanwhile.
+///
+/// `get` finds the `T` in an object, as a function without captures; null means that there is none. Without
+/// it, the objects are `py::boxed<T>`. To be called once, before the class is used or derived from. False
+/// with an exception set on failure.
+template <class T, class Get = detail::unbox<T>>
+[[nodiscard]] bool make_producer(PyTypeObject* type, Get = {}) noexcept {
+    static_assert(describable<T>,
+                  "make_producer: T needs a function `tenon::tensor_info describe(const T&)`");
+    static_assert(std::is_empty_v<Get> && std::is_default_constructible_v<Get>,
+                  "make_producer: `get` must not capture anything");
+    static_assert(std::is_convertible_v<std::invoke_result_t<Get, PyObject*>, const T*>,
+                  "make_producer: `get` must return a pointer to T");
+    if constexpr (std::is_same_v<Get, detail::unbox<T>>) {
+        if (type->tp_basicsize < static_cast<Py_ssize_t>(sizeof(boxed<T>))) {
+            PyErr_Format(PyExc_TypeError,
+                         "tenon: objects of '%.100s' are too small to be boxed; pass a function that finds "
+                         "the value in them",
+                         type->tp_name);
+            return false;
+        }
+    }
+    return detail::add_protocols<detail::class_source<T, Get>>(type);
+}
+template <class T, class Get = detail::unbox<T>>
+[[nodiscard]] bool make_producer(PyObject* type, Get get = {}) noexcept {
+    if (PyType_Check(type) != 0) return make_producer<T>(reinterpret_cast<PyTypeObject*>(type), get);
+    PyErr_SetString(PyExc_TypeError, "tenon: make_producer needs a class");
+    return false;
+}
+
+}  // namespace tenon::py

@@ -1,0 +1,240 @@
+// tenon/py/export/producer_type.hpp: the Python type `Tensor`: a tensor that any library can read, as often
+// as it likes.
+//
+// Every extension module that includes this has a type of its own, made when it is first needed: the `tenon`
+// package need not be installed, and two modules built with different versions of Tenon do not meet.
+#pragma once
+
+#include <structmember.h>
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <tenon/core/dtype_names.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/export/protocols.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+namespace detail {
+
+struct tensor_object {
+    PyObject_HEAD PyObject*
+        weak_references;           // first, so that its offset is known without asking a C++ type for it
+    std::atomic<Py_ssize_t> lent;  // buffers that look at the memory
+    std::optional<tensor> held;    // empty only once the garbage collector has broken a cycle
+};
+
+[[nodiscard]] inline tensor_object* as_tensor_object(PyObject* self) noexcept {
+    return reinterpret_cast<tensor_object*>(self);
+}
+
+/// Reads the objects of our own type.
+struct TENON_PRIVATE tensor_source {
+    static constexpr bool lends = true;
+
+    [[nodiscard]] static const tensor* get(PyObject* self) noexcept {
+        const auto& held = as_tensor_object(self)->held;
+        if (held) [[likely]]
+            return &*held;
+        PyErr_SetString(PyExc_ValueError, "tenon: this Tensor has been cleared by the garbage collector");
+        return nullptr;
+    }
+    [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
+    static void lent(PyObject* self, int change) noexcept { as_tensor_object(self)->lent += change; }
+};
+
+/// The Python object the tensor's memory belongs to, where that can be known: the collector must see it.
+[[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
+    const keep_alive& owner = t.owner();
+    if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
+    if (owner.release_function() == release_buffer) return static_cast<Py_buffer*>(owner.subject())->obj;
+    return nullptr;
+}
+
+inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
+    Py_VISIT(Py_TYPE(self));
+    const auto& held = as_tensor_object(self)->held;
+    if (held) Py_VISIT(visible_owner(*held));
+    return 0;
+}
+
+inline int clear_tensor(PyObject* self) noexcept {
+    // Whoever holds a buffer is part of the cycle, and lets go of it in turn.
+    if (as_tensor_object(self)->lent.load() != 0) return 0;
+    // Emptied before the owner goes: its finalizer may look at this object.
+    const std::optional<tensor> last = std::exchange(as_tensor_object(self)->held, std::nullopt);
+    return 0;
+}
+
+inline void dealloc_tensor(PyObject* self) noexcept {
+    PyTypeObject* const type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
+    Py_TRASHCAN_BEGIN(self, dealloc_tensor) if (as_tensor_object(self)->weak_references != nullptr)
+        PyObject_ClearWeakRefs(self);
+    as_tensor_object(self)->held.~optional();
+    type->tp_free(self);
+    Py_DECREF(type);
+    Py_TRASHCAN_END
+}
+
+[[nodiscard]] inline PyObject* text_of(const std::string& text) noexcept {
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+[[nodiscard]] inline PyObject* tuple_of(extents values) noexcept {
+    return tuple_of_axes(values.size(), [&](std::size_t i) { return values[i]; });
+}
+
+/// A property: what `Read` makes of the tensor.
+template <auto Read>
+PyObject* tensor_property(PyObject* self, void*) noexcept {
+    const tensor* const t = tensor_source::get(self);
+    if (t == nullptr) return nullptr;
+    try {
+        return Read(*t);
+    } catch (const std::bad_alloc&) {
+        return PyErr_NoMemory();
+    }
+}
+
+template <auto Read>
+constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept {
+    return {name, tensor_property<Read>, nullptr, doc, nullptr};
+}
+
+[[nodiscard]] inline std::string describe_in_words(const tensor& t) {
+    const auto list = [](extents values) {
+        std::string out = "(";
+        for (std::size_t i = 0; i < values.size(); ++i)
+            out += (i != 0 ? ", " : "") + std::to_string(values[i]);
+        return out + (values.size() == 1 ? ",)" : ")");
+    };
+    std::string out = "tenon.Tensor(shape=" + list(t.shape()) + ", dtype=" + name(t.dtype()) +
+                      ", device=" + name(t.device());
+    if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
+    if (t.is_read_only()) out += ", readonly";
+    return out + ")";
+}
+
+inline PyObject* repr_of_tensor(PyObject* self) noexcept {
+    return tensor_property<[](const tensor& t) { return text_of(describe_in_words(t)); }>(self, nullptr);
+}
+
+inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
+    PyErr_SetString(PyExc_TypeError,
+                    "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
+                    "pickle the array it came from");
+    return nullptr;
+}
+
+using tensor_protocols = protocols<tensor_source>;
+
+[[nodiscard]] inline PyObject* make_producer_type() noexcept {
+    static PyMethodDef methods[] = {
+        tensor_protocols::methods()[0], tensor_protocols::methods()[1],
+        tensor_protocols::methods()[2], {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
+        {nullptr, nullptr, 0, nullptr},
+    };
+
+    static PyGetSetDef properties[] = {
+        tensor_protocols::attributes()[0],
+        tensor_protocols::attributes()[1],
+        make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
+        make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
+            "strides", "Step along each axis, in elements (not bytes)."),
+        make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
+                                                                                "Name of the element type."),
+        make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
+            "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
+        make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.size()); }>("size",
+                                                                                     "Number of elements."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.nbytes()); }>(
+            "nbytes", "Bytes the elements take side by side."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.itemsize()); }>(
+            "itemsize", "Bytes of one element standing alone."),
+        make_property<[](const tensor& t) { return PyLong_FromVoidPtr(t.data()); }>(
+            "data_ptr", "Address of the first element."),
+        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_read_only() ? 1 : 0); }>(
+            "readonly", "Whether the memory must not be written to."),
+        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_c_contiguous() ? 1 : 0); }>(
+            "is_contiguous", "Whether the elements lie in row-major order without gaps."),
+        make_property<[](const tensor& t) { return PyLong_FromUnsignedLongLong(t.flags()); }>(
+            "flags", "The DLPack flag bits: 1 read-only, 2 copied, 4 sub-byte elements padded to bytes."),
+        make_property<[](const tensor& t) {
+            if (t.version().major == 0) Py_RETURN_NONE;
+            return Py_BuildValue("(II)", t.version().major, t.version().minor);
+        }>("version", "DLPack version the producer stated, or None when its protocol states none."),
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
+
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+
+    PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
+                                      "as a buffer, or by an array interface.")},
+        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tensor)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
+        {Py_tp_clear, reinterpret_cast<void*>(clear_tensor)},
+        {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(tensor_protocols::get_buffer)},
+        {Py_bf_releasebuffer, reinterpret_cast<void*>(tensor_protocols::release_buffer)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {
+        "tenon.Tensor",
+        sizeof(tensor_object),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+            Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        slots,
+    };
+    ref type = ref::take(PyType_FromSpec(&spec));
+    if (!type || !publish_table<tensor_source>(reinterpret_cast<PyTypeObject*>(type.get()))) return nullptr;
+    PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
+    return type.release();
+}
+
+}  // namespace detail
+
+/// The type of what `to_python` returns in this interpreter: borrowed, or null with an exception set.
+[[nodiscard]] inline PyTypeObject* producer_type() noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    return reinterpret_cast<PyTypeObject*>(
+        interpreter::make_once(here->producer_type, &detail::make_producer_type));
+}
+
+/// The tensor inside an object of `producer_type()`, or null when the garbage collector has cleared it.
+[[nodiscard]] inline const tensor* held_tensor(PyObject* self) noexcept {
+    const auto& held = detail::as_tensor_object(self)->held;
+    return held ? &*held : nullptr;
+}
+
+[[nodiscard]] inline PyObject* to_python(tensor&& t) noexcept {
+    PyTypeObject* const type = producer_type();
+    PyObject* const self = type != nullptr ? type->tp_alloc(type, 0) : nullptr;
+    if (self == nullptr) return nullptr;
+    detail::tensor_object* const object = detail::as_tensor_object(self);
+    new (&object->lent) std::atomic<Py_ssize_t>(0);
+    new (&object->held) std::optional<tensor>(std::move(t));
+    return self;
+}
+
+}  // namespace tenon::py

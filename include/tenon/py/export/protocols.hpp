@@ -1,0 +1,175 @@
+// tenon/py/export/protocols.hpp: every protocol of a producer as the tables CPython wants, for any type whose
+// objects can be read as a tensor.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include <tenon/core/tensor_ref.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/arguments.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/copy.hpp>
+#include <tenon/py/export/array_interface.hpp>
+#include <tenon/py/export/buffer.hpp>
+#include <tenon/py/export/dlpack.hpp>
+#include <tenon/py/export/exchange_table.hpp>
+#include <tenon/py/export/numpy.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+namespace detail {
+
+/// A function of whatever signature, as a method table has it.
+template <class Function>
+[[nodiscard]] PyCFunction as_method(Function function) noexcept {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+/// The keywords of `__array__`.
+struct array_keywords {
+    ref type;
+    std::optional<bool> copy;
+
+    [[nodiscard]] bool read(PyObject* const* args, Py_ssize_t positional, PyObject* names,
+                            const interpreter& known) noexcept {
+        if (positional > 2) {
+            PyErr_Format(PyExc_TypeError, "__array__() takes at most 2 arguments (%zd given)", positional);
+            return false;
+        }
+        if (positional > 0) type = ref::borrow(args[0]);
+        if (positional > 1 && !argument::read_optional_flag("copy", args[1], copy)) return false;
+        const Py_ssize_t count = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            PyObject* const name = PyTuple_GET_ITEM(names, i);
+            PyObject* const value = args[positional + i];
+            if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0)
+                type = ref::borrow(value);
+            else if (!argument::is_named(name, known.copy, "copy"))
+                return argument::unexpected("__array__", name);
+            else if (!argument::read_optional_flag("copy", value, copy))
+                return false;
+        }
+        if (type && type.get() == Py_None) type = ref();
+        return true;
+    }
+};
+
+/// `keeper.__array__(dtype=None, copy=None)`, for what NumPy cannot have by a buffer (bfloat16, fp8).
+[[nodiscard]] inline PyObject* answer_array(const tensor_ref& t, PyObject* keeper, PyObject* const* args,
+                                            Py_ssize_t positional, PyObject* names) noexcept {
+    interpreter* const here = interpreter::current();
+    array_keywords asked;
+    if (here == nullptr || !asked.read(args, positional, names, *here)) return nullptr;
+    const ref view = ref::take(numpy::to_array(t, keeper, *here));
+    if (!view) return nullptr;
+    // astype without copying gives the very array back when the type is the one it has.
+    ref made = asked.type ? ref::take(call::method(view.get(), "astype", "OssOO", asked.type.get(), "K",
+                                                   "unsafe", Py_True, Py_False))
+                          : ref::borrow(view.get());
+    const bool converted = made && made.get() != view.get();
+    if (converted && asked.copy == false) {
+        PyErr_SetString(PyExc_ValueError, "tenon: another dtype needs a copy, and copy=False forbids it");
+        return nullptr;
+    }
+    if (made && !converted && asked.copy == true) return call::method(made.get(), "copy", nullptr);
+    return made.release();
+}
+
+}  // namespace detail
+
+/// The functions of a producer type. `Source` reads its objects, as for `exchange_table`, and counts the
+/// buffers an object has lent: `Source::lent(PyObject*, +1 or -1)`.
+template <class Source>
+struct TENON_PRIVATE protocols {
+    static PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                            PyObject* names) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_dlpack(*t, self, args, positional, names) : nullptr;
+    }
+    static PyObject* array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                           PyObject* names) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? detail::answer_array(*t, self, args, positional, names) : nullptr;
+    }
+    static PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_dlpack_device(*t) : nullptr;
+    }
+    static PyObject* array_interface(PyObject* self, void*) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_array_interface(*t) : nullptr;
+    }
+    static PyObject* cuda_array_interface(PyObject* self, void*) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_cuda_array_interface(*t) : nullptr;
+    }
+    static int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
+        acquired room;
+        view->obj = nullptr;
+        const tensor_ref* const t = Source::read(self, room);
+        if (t == nullptr) return -1;
+        const int outcome = answer_get_buffer(*t, self, view, flags);
+        if (outcome == 0) Source::lent(self, +1);
+        return outcome;
+    }
+    static void release_buffer(PyObject* self, Py_buffer* view) noexcept {
+        answer_release_buffer(view);
+        Source::lent(self, -1);
+    }
+
+    /// Ending with an empty entry, as everything here that CPython reads.
+    static PyMethodDef* methods() noexcept {
+        static PyMethodDef table[] = {
+            {"__dlpack__", detail::as_method(dlpack), METH_FASTCALL | METH_KEYWORDS,
+             "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+             "Export as a DLPack capsule over the same memory."},
+            {"__dlpack_device__", dlpack_device, METH_NOARGS,
+             "__dlpack_device__($self, /)\n--\n\nThe device as a (type, id) pair."},
+            {"__array__", detail::as_method(array), METH_FASTCALL | METH_KEYWORDS,
+             "__array__($self, /, dtype=None, copy=None)\n--\n\nThe same memory as a numpy.ndarray."},
+            {nullptr, nullptr, 0, nullptr},
+        };
+        return table;
+    }
+    static PyGetSetDef* attributes() noexcept {
+        static PyGetSetDef table[] = {
+            {"__array_interface__", array_interface, nullptr, "NumPy's array interface, for host memory.",
+             nullptr},
+            {"__cuda_array_interface__", cuda_array_interface, nullptr,
+             "The CUDA array interface, for CUDA memory.", nullptr},
+            {nullptr, nullptr, nullptr, nullptr, nullptr},
+        };
+        return table;
+    }
+};
+
+namespace detail {
+
+/// Adds to a type's dictionary, immutable types included; false with an exception set.
+[[nodiscard]] inline bool add_to_type(PyTypeObject* type, const char* name, ref value) noexcept {
+    if (!value) return false;
+#if PY_VERSION_HEX >= 0x030C0000
+    const ref dict = ref::take(PyType_GetDict(type));
+#else
+    const ref dict = ref::borrow(type->tp_dict);
+#endif
+    return dict && PyDict_SetItemString(dict.get(), name, value.get()) == 0;
+}
+
+/// Gives a type the exchange table, under the name of DLPack 1.3.
+template <class Source>
+[[nodiscard]] bool publish_table(PyTypeObject* type) noexcept {
+    return add_to_type(type, "__dlpack_c_exchange_api__", ref::take(exchange_table<Source>::capsule()));
+}
+
+}  // namespace detail
+}  // namespace tenon::py

@@ -1,0 +1,277 @@
+// tenon/py/like.hpp: tensors go back as the caller's own library has them: torch in, torch out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <tenon/core/allocate.hpp>
+#include <tenon/core/managed.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/export.hpp>
+#include <tenon/py/import.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/makers.hpp>
+#include <tenon/py/numpy_abi.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/py/type_plan.hpp>
+
+namespace tenon::py {
+
+namespace detail {
+
+/// The plan of an object's type with its maker in it; nullopt with an exception set on failure. A copy: what
+/// follows runs foreign code.
+[[nodiscard]] inline std::optional<type_plan> plan_with_maker(PyObject* like, interpreter& here) noexcept {
+    PyTypeObject* const type = Py_TYPE(like);
+    type_plan plan;
+    if (const type_plan* const known = find_plan(type))
+        plan = *known;
+    else if (!make_plan(type, here, plan))
+        return std::nullopt;
+    if (plan.maker != maker_kind::unresolved && plan.maker_home == &here) [[likely]]
+        return plan;
+    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
+    if (!resolve_maker(like, here, plan)) return std::nullopt;
+    remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
+    return plan;
+}
+
+/// The array `t` came from, if it is exactly what `t` shows: then there is nothing to make.
+[[nodiscard]] inline PyObject* same_array(const tensor& t, PyTypeObject* type) noexcept {
+    auto* const owner = static_cast<PyObject*>(t.owner().subject());
+    if (t.owner().release_function() != release_object || Py_TYPE(owner) != type) return nullptr;
+    const auto* const a = reinterpret_cast<const numpy_abi::array*>(owner);
+    const auto number = numpy_abi::number_of(t.dtype());
+    if (!number || a->descr->type_num != *number || a->descr->byteorder == numpy_abi::swapped_order ||
+        a->data != t.data() || a->nd != t.ndim() ||
+        ((a->flags & numpy_abi::flag_writeable) == 0) != t.is_read_only())
+        return nullptr;
+    for (std::int32_t i = 0; i < a->nd; ++i) {
+        const auto axis = static_cast<std::size_t>(i);
+        if (a->dimensions[i] != t.shape(axis) || a->strides[i] != byte_stride(t, axis)) return nullptr;
+    }
+    return owner;
+}
+
+[[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+    auto managed = to_managed(std::move(t));
+    if (!managed) {
+        raise(managed.error(), "tenon: ");
+        return nullptr;
+    }
+    // After a failure some libraries have let go of the struct and some have not; ours says which (X12).
+    bool released = false;
+    tenon::detail::managed_block<abi::managed_tensor_versioned>::of(*managed)->released = &released;
+    void* made = nullptr;
+    bool done = false;
+    try {
+        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(*managed, &made) == 0; });
+    } catch (...) {
+        raise_caught();
+    }
+    if (!released)
+        tenon::detail::managed_block<abi::managed_tensor_versioned>::of(*managed)->released = nullptr;
+    if (done && made != nullptr && PyErr_Occurred() == nullptr) [[likely]]
+        return static_cast<PyObject*>(made);
+    if (done) call::drop(static_cast<PyObject*>(made));
+    if (!done && !released) {
+        const error_guard keep;
+        (*managed)->deleter(*managed);
+    }
+    if (PyErr_Occurred() == nullptr)
+        raise(refused("exchange table", "the library made no tensor and gave no reason"), "tenon: ");
+    return nullptr;
+}
+
+/// Hands a producer object, or a legacy capsule, to the library's function.
+[[nodiscard]] inline PyObject* make_by_function(tensor&& t, const type_plan& plan) noexcept {
+    const bool of_capsule = plan.maker == maker_kind::of_capsule;
+    const ref given =
+        ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
+    if (!given) return nullptr;
+    if (plan.maker == maker_kind::type_method)
+        return call::method(reinterpret_cast<PyObject*>(plan.type), "from_dlpack", "O", given.get());
+    return call::one_argument(plan.make_from, given.get());
+}
+
+}  // namespace detail
+
+/// The tensor as an array of the library that `like` comes from, over the same memory: PyTorch and every
+/// other library with an exchange table by that, NumPy by its C functions, the others by their `from_dlpack`.
+/// What comes from no such library (None, bytes, a memoryview) gives a producer object. `t` is taken in any
+/// case; null with an exception set on failure.
+///
+/// An array of NumPy's that was imported, or made by `empty_like`, comes back as the very same object.
+[[nodiscard]] inline PyObject* to_python(tensor&& t, PyObject* like) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    tensor taken = std::move(t);
+    if (like == nullptr || like == Py_None) return to_python(std::move(taken));
+    const auto plan = detail::plan_with_maker(like, *here);
+    if (!plan) return nullptr;
+    switch (plan->maker) {
+        case maker_kind::unresolved:
+        case maker_kind::none:
+            break;
+        case maker_kind::exchange_table:
+            return detail::make_by_table(std::move(taken), plan->table);
+        case maker_kind::numpy: {
+            if (PyObject* const same = detail::same_array(taken, plan->type))
+                return ref::borrow(same).release();
+            const ref base = ref::take(to_python(std::move(taken)));
+            return base ? numpy::to_array(*held_tensor(base.get()), base.get(), *here) : nullptr;
+        }
+        case maker_kind::function:
+        case maker_kind::of_capsule:
+        case maker_kind::type_method:
+            return detail::make_by_function(std::move(taken), *plan);
+    }
+    return to_python(std::move(taken));
+}
+
+namespace detail {
+
+/// What an allocator reports becomes an exception of the kind it names.
+inline void raise_reported(void*, const char* kind, const char* message) noexcept {
+    const ref builtins = ref::take(PyImport_ImportModule("builtins"));
+    const ref named = builtins && kind != nullptr ? ref::take(call::attr(builtins.get(), kind)) : ref();
+    PyErr_Clear();
+    const bool is_exception = named && PyExceptionClass_Check(named.get());
+    PyErr_SetString(is_exception ? named.get() : PyExc_RuntimeError,
+                    message != nullptr ? message : "the allocation failed");
+}
+
+/// Whether an allocator gave what it was asked for.
+[[nodiscard]] inline bool is_as_planned(const tensor_ref& got, const tensor_ref& planned) noexcept {
+    return got.dtype() == planned.dtype() && got.ndim() == planned.ndim() && !got.is_read_only() &&
+           std::equal(got.shape().begin(), got.shape().end(), planned.shape().begin());
+}
+
+[[nodiscard]] inline std::optional<tensor> allocate_by_table(const tensor& planned, device where,
+                                                             const abi::exchange_api* table,
+                                                             interpreter& here) noexcept {
+    abi::dl_tensor prototype{nullptr,
+                             where.to_abi(),
+                             planned.ndim(),
+                             planned.dtype().to_abi(),
+                             const_cast<std::int64_t*>(planned.shape().data()),
+                             const_cast<std::int64_t*>(planned.strides().data()),
+                             0};
+    abi::managed_tensor_versioned* managed = nullptr;
+    bool done = false;
+    try {
+        done = foreign_code([&] {
+            return table->managed_tensor_allocator(&prototype, &managed, nullptr, &raise_reported) == 0;
+        });
+    } catch (...) {
+        raise_caught();
+    }
+    const auto fail = [](const error& e) {
+        if (PyErr_Occurred() == nullptr) raise(e, "tenon: ");
+        return std::nullopt;
+    };
+    if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
+    keep_alive owner = keep_managed(managed, true, &here);
+    if (PyErr_Occurred() != nullptr) return std::nullopt;
+    foreign received(managed);
+    auto taken = tensor::take_as(received, owner);
+    received.disown();
+    if (!taken) return fail(taken.error());
+    if (!is_as_planned(*taken, planned))
+        return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
+    return std::move(*taken);
+}
+
+/// `empty(shape, dtype=...)`; the type by the object of its name in the library, where there is one.
+[[nodiscard]] inline PyObject* call_empty(PyObject* function, PyObject* library_of, const tensor& planned) {
+    const ref shape = ref::take(tuple_of(planned.shape()));
+    const std::string type_name = name(planned.dtype());
+    ref type;
+    if (library_of != nullptr) {
+        type = ref::take(call::attr(library_of, type_name.c_str()));
+        if (!type) PyErr_Clear();
+    }
+    if (!type) type = ref::take(text_of(type_name));
+    const ref args = shape ? ref::take(PyTuple_Pack(1, shape.get())) : ref();
+    const ref keywords = args && type ? ref::take(Py_BuildValue("{s:O}", "dtype", type.get())) : ref();
+    return keywords ? call::call(function, args.get(), keywords.get()) : nullptr;
+}
+
+[[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
+                                                               const type_plan& plan,
+                                                               interpreter& here) noexcept try {
+    ref made;
+    if (plan.maker == maker_kind::numpy) {
+        const auto numpy = numpy_abi::functions::find(here);
+        PyObject* const descr =
+            numpy ? numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy) : nullptr;
+        if (descr == nullptr) return std::nullopt;
+        Py_ssize_t shape[max_rank];
+        for (std::size_t i = 0; i < planned.shape().size(); ++i)
+            shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
+        made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
+    } else {
+        const std::string package = defining_package(Py_TYPE(like));
+        const ref library = ref::take(call::import_module(package.c_str()));
+        if (!library) PyErr_Clear();
+        made = ref::take(call_empty(plan.make_empty, library.get(), planned));
+    }
+    if (!made) return std::nullopt;
+    auto taken = from_python(made.get(), {.writable = true});
+    if (!taken || is_as_planned(*taken, planned)) return taken;
+    raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
+    return std::nullopt;
+} catch (...) {
+    raise_caught();
+    return std::nullopt;
+}
+
+}  // namespace detail
+
+/// A new, writable, uninitialised tensor of this shape and type where `like` is, which `to_python(t, like)`
+/// gives back as an array of `like`'s library without copying. The memory comes from the library: its
+/// exchange table's allocator (PyTorch's caching one), or its `empty`. Arrays of JAX and TensorFlow must not
+/// be written to: for them, and for what belongs to no library, host memory of our own does. Nullopt with an
+/// exception set on failure.
+[[nodiscard]] inline std::optional<tensor> empty_like(PyObject* like, const axes& shape,
+                                                      element_type type) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return std::nullopt;
+    const auto fail = [](const error& e) {
+        raise(e, "tenon: ");
+        return std::nullopt;
+    };
+    const bool wants_place = like != nullptr && like != Py_None;
+    const auto plan = wants_place ? detail::plan_with_maker(like, *here) : std::optional(type_plan{});
+    if (!plan) return std::nullopt;
+    const bool padded = plan->maker == maker_kind::numpy && type.type.is_subbyte();
+    const auto planned = tenon::detail::plan_allocation(type, shape, padded);
+    if (!planned) return fail(planned.error());
+    if (plan->maker == maker_kind::numpy || plan->make_empty != nullptr) {
+        if (plan->maker != maker_kind::exchange_table || plan->table->managed_tensor_allocator == nullptr)
+            return detail::allocate_by_library(like, *planned, *plan, *here);
+    }
+    device where{};
+    if (plan->maker != maker_kind::unresolved && plan->maker != maker_kind::none) {
+        if (!borrow(like, {}, [&](const tensor_ref& t) { where = t.device(); })) return std::nullopt;
+    }
+    if (plan->maker == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
+        return detail::allocate_by_table(*planned, where, plan->table, *here);
+    if (!where.is_host_accessible()) {
+        return fail(refused("device",
+                            "this library's arrays cannot be written to, and host memory of ours "
+                            "would not be on their device",
+                            where.type));
+    }
+    auto made = allocate(type, shape);
+    if (!made) return fail(made.error());
+    return std::move(*made);
+}
+
+}  // namespace tenon::py

@@ -1,0 +1,46 @@
+// tenon/py/make_capsule.hpp: a managed struct in a capsule that lets go of it unless a consumer has taken it.
+#pragma once
+
+#include <type_traits>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/core/managed.hpp>
+#include <tenon/py/capsule.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::py {
+
+namespace detail {
+
+template <class Managed>
+inline constexpr const char* capsule_name =
+    std::is_same_v<Managed, abi::managed_tensor_versioned> ? capsule_versioned : capsule_legacy;
+
+/// A consumer renames the capsule, or takes this destructor off it; then the struct is no longer ours. The
+/// deleter keeps a pending exception as it is.
+template <class Managed>
+void drop_unconsumed(PyObject* capsule) noexcept {
+    if (PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0) return;
+    auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
+    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
+}
+
+}  // namespace detail
+
+/// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
+/// `owner` left as it was, on failure. The caller has asked `can_leave_as`.
+template <class Managed>
+[[nodiscard]] PyObject* make_capsule(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
+    Managed* const managed = make_managed<Managed>(t, owner, how);
+    if (managed == nullptr) return PyErr_NoMemory();
+    PyObject* const capsule =
+        PyCapsule_New(managed, detail::capsule_name<Managed>, &detail::drop_unconsumed<Managed>);
+    if (capsule == nullptr) {
+        auto* const block = tenon::detail::managed_block<Managed>::of(managed);
+        owner = std::move(block->owner);
+        managed->deleter(managed);
+    }
+    return capsule;
+}
+
+}  // namespace tenon::py
