@@ -20,9 +20,6 @@
 
 namespace tenon::py {
 
-/// A producer object over the tensor: see producer_type.hpp, which must be included, too.
-[[nodiscard]] inline PyObject* to_python(tensor&& t) noexcept;
-
 namespace detail {
 
 using set_error_fn = void (*)(void* context, const char* kind, const char* message);
@@ -65,7 +62,8 @@ inline int allocate_managed(abi::dl_tensor* prototype, abi::managed_tensor_versi
 
 /// A struct of anybody's becomes a producer object. It is taken over on success alone: what is refused stays
 /// with the caller, untouched, and may be released by it.
-inline int object_from_managed(abi::managed_tensor_versioned* managed, void** out) noexcept {
+template <class Wrap>
+int object_from_managed(abi::managed_tensor_versioned* managed, void** out, Wrap&& wrap) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return -1;
     if (out == nullptr || managed == nullptr) {
@@ -81,9 +79,9 @@ inline int object_from_managed(abi::managed_tensor_versioned* managed, void** ou
         raise(taken.error(), "tenon: ");
         return -1;
     }
-    PyObject* const made = to_python(std::move(*taken));
+    PyObject* const made = wrap(std::move(*taken));
     if (made == nullptr) {
-        taken->disown();  // still there: `to_python` takes it on success alone
+        taken->disown();  // still there: `wrap` takes it on success alone
         return -1;
     }
     *out = made;
@@ -102,6 +100,8 @@ inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
 ///   `const tensor_ref* Source::read(PyObject*, acquired&)`   the tensor, maybe in the room given; or null
 ///                                                            with an exception set
 ///   `Source::lends`   whether its axes live as long as the object
+///   `PyObject* Source::wrap(tensor&&)`   a new producer object; null with an exception set, and the tensor
+///                                        left as it was
 template <class Source>
 struct TENON_PRIVATE exchange_table {
     static const abi::exchange_api table;
@@ -138,6 +138,11 @@ struct TENON_PRIVATE exchange_table {
         return -1;
     }
 
+    static int to_object(abi::managed_tensor_versioned* managed, void** out) noexcept {
+        return detail::object_from_managed(managed, out,
+                                           [](tensor&& t) { return Source::wrap(std::move(t)); });
+    }
+
     static int borrow(void* obj, abi::dl_tensor* out) noexcept {
         interpreter* const here = interpreter::current();
         if (here == nullptr) return -1;
@@ -156,7 +161,7 @@ constinit const abi::exchange_api exchange_table<Source>::table = {
     {{abi::dlpack_major, abi::dlpack_minor}, nullptr},
     &detail::allocate_managed,
     &exchange_table<Source>::own,
-    &detail::object_from_managed,
+    &exchange_table<Source>::to_object,
     Source::lends ? &exchange_table<Source>::borrow : nullptr,
     &detail::default_stream,
 };

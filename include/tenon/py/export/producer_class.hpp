@@ -55,6 +55,7 @@ struct TENON_PRIVATE class_source {
         return nullptr;
     }
     static void lent(PyObject*, int) noexcept {}
+    [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 };
 
 template <class Source>

@@ -51,6 +51,7 @@ struct TENON_PRIVATE tensor_source {
     }
     [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
     static void lent(PyObject* self, int change) noexcept { as_tensor_object(self)->lent += change; }
+    [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept;  // below: it needs the type
 };
 
 /// The Python object the tensor's memory belongs to, where that can be known: the collector must see it.
@@ -227,6 +228,9 @@ using tensor_protocols = protocols<tensor_source>;
     return held ? &*held : nullptr;
 }
 
+/// A producer object over the tensor: any library can read it, as often as it likes, and it lives as long as
+/// any of them looks at it. Null with an exception set on failure, and `t` is then left as it was. Needs an
+/// attached thread state.
 [[nodiscard]] inline PyObject* to_python(tensor&& t) noexcept {
     PyTypeObject* const type = producer_type();
     PyObject* const self = type != nullptr ? type->tp_alloc(type, 0) : nullptr;
@@ -236,5 +240,7 @@ using tensor_protocols = protocols<tensor_source>;
     new (&object->held) std::optional<tensor>(std::move(t));
     return self;
 }
+
+inline PyObject* detail::tensor_source::wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 
 }  // namespace tenon::py
