@@ -6,6 +6,8 @@
 #define PY_SSIZE_T_CLEAN
 #endif
 #include <Python.h>
+// After it: the members of types, which 3.12 moved into it.
+#include <structmember.h>
 
 #if PY_VERSION_HEX < 0x030A0000
 #error "Tenon needs CPython 3.10 or later"

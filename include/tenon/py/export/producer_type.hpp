@@ -5,8 +5,6 @@
 // package need not be installed, and two modules built with different versions of Tenon do not meet.
 #pragma once
 
-#include <structmember.h>
-
 #include <atomic>
 #include <cstddef>
 #include <new>
