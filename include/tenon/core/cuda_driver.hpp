@@ -7,12 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #if defined(_WIN32)
 #include <windows.h>
 #else
 #include <dlfcn.h>
 #endif
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 
 namespace tenon::cuda {
@@ -25,7 +27,7 @@ inline constexpr std::intptr_t per_thread_default_stream = 2;
 class driver {
 public:
     /// The driver, loaded on first use; null when there is none on this machine.
-    [[nodiscard]] static const driver* get() noexcept {
+    [[nodiscard]] TENON_PRIVATE static const driver* get() noexcept {
         static const driver loaded;
         return loaded.is_complete_ ? &loaded : nullptr;
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/keep_alive.hpp>
@@ -57,7 +58,7 @@ private:
         int depth = 0;
         link* waiting = nullptr;
     };
-    static state& current() noexcept {
+    TENON_PRIVATE static state& current() noexcept {
         static thread_local constinit state here;
         return here;
     }

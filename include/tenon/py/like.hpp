@@ -134,6 +134,12 @@ namespace detail {
     }
     return to_python(std::move(taken));
 }
+/// The same for memory just taken over: an error of `tensor::own` is raised.
+[[nodiscard]] inline PyObject* to_python(result<tensor> t, PyObject* like) noexcept {
+    if (t) return to_python(std::move(*t), like);
+    raise(t.error(), "tenon: ");
+    return nullptr;
+}
 
 namespace detail {
 

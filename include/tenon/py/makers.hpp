@@ -1,7 +1,7 @@
 // tenon/py/makers.hpp: finding what makes arrays in the library an object comes from, once for each type.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -28,7 +28,10 @@ namespace detail {
 /// The object at the end of "package.module.name"; nothing, without an exception, when there is none.
 [[nodiscard]] inline ref find_by_path(std::string_view path) {
     const std::size_t dot = path.find('.');
-    ref found = ref::take(call::import_module(std::string(path.substr(0, dot)).c_str()));
+    // The package of an object that exists has been imported; what is not there is not looked for.
+    const ref package = ref::take(
+        PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(std::min(dot, path.size()))));
+    ref found = package ? ref::take(PyImport_GetModule(package.get())) : ref();
     std::size_t from = dot;
     while (found && from != std::string_view::npos) {
         const std::size_t end = path.find('.', from + 1);
@@ -50,7 +53,8 @@ namespace detail {
     if (path == nullptr) return nullptr;
     const ref found = find_by_path(path);
     if (found) return keep_function(here, path, found);
-    if (PyErr_ExceptionMatches(PyExc_ImportError) != 0 || PyErr_ExceptionMatches(PyExc_AttributeError) != 0)
+    if (PyErr_Occurred() != nullptr &&
+        (PyErr_ExceptionMatches(PyExc_ImportError) != 0 || PyErr_ExceptionMatches(PyExc_AttributeError) != 0))
         PyErr_Clear();
     return nullptr;
 }

@@ -9,17 +9,10 @@
 // After it: the members of types, which 3.12 moved into it.
 #include <structmember.h>
 
+#include <tenon/core/attributes.hpp>
+
 #if PY_VERSION_HEX < 0x030A0000
 #error "Tenon needs CPython 3.10 or later"
-#endif
-
-// Per-process state of the importer must belong to one extension module alone: two modules built against
-// different versions of these headers may live in one process, and GNU linkers merge inline variables
-// otherwise.
-#if defined(__GNUC__)
-#define TENON_PRIVATE __attribute__((visibility("hidden")))
-#else
-#define TENON_PRIVATE
 #endif
 
 namespace tenon::py {

@@ -30,4 +30,12 @@ enum class capsule_kind : bool { legacy, versioned };
                                            : leave(static_cast<abi::managed_tensor*>(nullptr));
 }
 
+/// The same for memory just taken over: an error of `tensor::own` is raised.
+[[nodiscard]] inline PyObject* to_capsule(result<tensor> t,
+                                          capsule_kind kind = capsule_kind::versioned) noexcept {
+    if (t) return to_capsule(std::move(*t), kind);
+    raise(t.error(), "tenon: ");
+    return nullptr;
+}
+
 }  // namespace tenon::py

@@ -32,9 +32,12 @@ namespace detail {
     if (where.is_cpu() || where.type == abi::device_code::rocm_host)
         return !stream || wrong("tenon: stream must be None for a tensor in host memory");
     if (where.is_rocm()) {
-        if (stream && (*stream == 1 || *stream == 2))
+        if (stream == 1 || stream == 2)
             return wrong("tenon: stream must be None, -1, 0 or a handle on ROCm; 1 and 2 mean nothing there");
-        return !stream || *stream >= 0 || wrong("tenon: stream is neither -1 nor a handle");
+        if (!stream || *stream == 0) return true;  // the default stream, as below
+        PyErr_SetString(PyExc_BufferError,
+                        "tenon: a ROCm stream cannot be made to wait here; pass stream=-1 and synchronize");
+        return false;
     }
     const bool is_cuda = where.is_cuda() || where.type == abi::device_code::cuda_host ||
                          where.type == abi::device_code::cuda_managed;
@@ -125,10 +128,11 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 /// The answer with a copy in it.
 [[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, const dlpack_keywords& asked) noexcept {
     const bool on_host = t.device().is_host_accessible();
-    const device target = asked.where.value_or(t.device());
-    if (!on_host && target != device{}) {
+    // Copies are made in plain host memory: where another kind is meant, they would not be where they should.
+    if (asked.where.value_or(t.device()) != device{}) {
         raise(refused("copy", "a copy on this device cannot be made here", t.device().type)
-                  .with_advice("copy it with the library it came from, or pass dl_device=(1, 0)"),
+                  .with_advice("pass dl_device=(1, 0) for a copy on the CPU, or copy it with the library it "
+                               "came from"),
               "tenon: ");
         return nullptr;
     }

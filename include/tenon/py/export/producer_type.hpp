@@ -239,6 +239,13 @@ using tensor_protocols = protocols<tensor_source>;
     return self;
 }
 
+/// The same for memory just taken over: an error of `tensor::own` is raised.
+[[nodiscard]] inline PyObject* to_python(result<tensor> t) noexcept {
+    if (t) return to_python(std::move(*t));
+    raise(t.error(), "tenon: ");
+    return nullptr;
+}
+
 inline PyObject* detail::tensor_source::wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 
 }  // namespace tenon::py
