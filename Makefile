@@ -39,7 +39,7 @@ SOURCES = $(shell find include python cmake CMakeLists.txt pyproject.toml README
 CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
-.PHONY: help demo test test-cpp test-python test-long test-asan test-asan-cpp test-asan-python \
+.PHONY: help demo test test-cpp test-python test-long test-leaks test-asan test-asan-cpp test-asan-python \
 	bench-quick check check-format check-tidy check-layers check-headers fmt clean FORCE
 
 help: ## list the targets
@@ -117,6 +117,10 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen
 	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 \
 		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py $(PYTEST_ARGS)"
+
+test-leaks: ## a million round trips by every way out: nothing may grow
+	@TENON_LEAK_ROUNDS=1000000 TENON_TEST_TIMEOUT=1800 \
+		$(MAKE) test-python PYTEST_ARGS="tests/python/test_leaks.py --durations=0 $(PYTEST_ARGS)"
 
 ASAN := $(BUILD)/asan
 ASAN_PATH := $(CURDIR)/$(ASAN)/site:$(CURDIR)/$(ASAN)/tests/tests/native

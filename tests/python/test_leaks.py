@@ -1,0 +1,136 @@
+# tests/python/test_leaks.py: round trips out and in again, by the thousand here and by the million in `make test-leaks`: nothing grows.
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import sys
+
+import pytest
+import tenon
+import tenon_exports
+from isolation import SANITIZED
+
+ROUNDS = int(os.environ.get("TENON_LEAK_ROUNDS", "20000"))
+WARM_UP = 2000
+
+
+class _Malloc(ctypes.Structure):
+    """What glibc says of its heap; `in_use` is what malloc has given out and not got back."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in
+                ("arena", "free_chunks", "fast_chunks", "mapped", "mapped_bytes", "unused", "fast_bytes", "in_use",
+                 "free_bytes", "releasable")]
+
+
+def bytes_in_use() -> int:
+    libc = ctypes.CDLL(None)
+    libc.mallinfo2.restype = _Malloc
+    info = libc.mallinfo2()
+    return info.in_use + info.mapped_bytes
+
+
+def grows(step, rounds: int) -> tuple[int, int]:
+    """By how many Python blocks and malloc'ed bytes the process has grown over these rounds, once warm."""
+    for _ in range(WARM_UP):
+        step()
+    gc.collect()
+    before = sys.getallocatedblocks(), bytes_in_use()
+    for _ in range(rounds):
+        step()
+    gc.collect()
+    return sys.getallocatedblocks() - before[0], bytes_in_use() - before[1]
+
+
+COUNTER = tenon_exports.Counter()
+KEPT = tenon_exports.produce(COUNTER)
+MATRIX = tenon_exports.Matrix(4, 4)
+
+
+def produce():
+    return tenon_exports.produce(COUNTER)
+
+
+def through_numpy(out):
+    numpy = pytest.importorskip("numpy")
+    return {
+        "from_dlpack": lambda: numpy.from_dlpack(produce()),
+        "asarray": lambda: numpy.asarray(produce()),
+        "like": lambda: tenon_exports.like(COUNTER, out),
+        "there_and_back": lambda: tenon.asdlpack(numpy.from_dlpack(tenon.asdlpack(out))),
+        "empty_like": lambda: tenon_exports.empty_like(out, (2, 2), "float32"),
+    }
+
+
+def ways() -> dict:
+    found = {
+        "produce": produce,
+        "versioned, never used": lambda: tenon_exports.versioned(COUNTER),
+        "legacy, never used": lambda: tenon_exports.legacy(COUNTER),
+        "versioned, used": lambda: tenon.asdlpack(tenon_exports.versioned(COUNTER)),
+        "legacy, used": lambda: tenon.asdlpack(tenon_exports.legacy(COUNTER)),
+        "object, again and again": lambda: tenon.asdlpack(KEPT.__dlpack__(max_version=(1, 3))),
+        "object, by its table": lambda: tenon.asdlpack(KEPT),
+        "object, as a buffer": lambda: memoryview(KEPT),
+        "object, by its interface": lambda: KEPT.__array_interface__,
+        "object, copied": lambda: tenon.asdlpack(KEPT.__dlpack__(max_version=(1, 3), copy=True)),
+        "class, by its table": lambda: tenon.asdlpack(MATRIX),
+        "class, as a buffer": lambda: memoryview(MATRIX),
+        "memory inside the object": lambda: tenon_exports.inline_object(COUNTER),
+        "no library": lambda: tenon_exports.empty_like(None, (3,), "float64"),
+    }
+    try:
+        import numpy
+
+        out = numpy.ones((2, 3), numpy.float32)
+        found |= {f"numpy, {name}": step for name, step in through_numpy(out).items()}
+    except ImportError:
+        pass
+    try:
+        import torch
+
+        t = torch.ones(2, 3)
+        found |= {
+            "torch, from_dlpack": lambda: torch.from_dlpack(produce()),
+            "torch, like": lambda: tenon_exports.like(COUNTER, t),
+            "torch, there and back": lambda: tenon_exports.there_and_back(t),
+            "torch, empty_like": lambda: tenon_exports.empty_like(t, (2, 2), "float32"),
+        }
+    except ImportError:
+        pass
+    return found
+
+
+WAYS = ways()
+
+
+def refused():
+    """A refusal on the way out must not cost anything either."""
+    for attempt in (lambda: tenon_exports.legacy(COUNTER, readonly=True),
+                    lambda: tenon_exports.produce(COUNTER, shape=(-1,)),
+                    lambda: KEPT.__dlpack__(dl_device=(2, 0)),
+                    lambda: KEPT.__dlpack__(stream="junk")):
+        try:
+            attempt()
+        except (BufferError, TypeError):
+            continue
+        raise AssertionError("not refused")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc's mallinfo2")
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer keeps freed memory back, and looks for leaks itself")
+@pytest.mark.parametrize("way", [*WAYS, "refused"])
+def test_nothing_grows(way):
+    step = WAYS.get(way, refused)
+    owed = COUNTER.exports - COUNTER.releases
+    blocks, grown = grows(step, ROUNDS)
+    # One that leaks leaks in every round; the allowance is for what goes on beside it.
+    assert abs(blocks) <= 64, f"{blocks} Python blocks in {ROUNDS} rounds"
+    assert grown <= 64 << 10, f"{grown} bytes in {ROUNDS} rounds"
+    assert COUNTER.exports - COUNTER.releases == owed, "something was handed out and not released"
+
+
+def test_a_leak_would_be_seen():
+    kept = []
+    blocks, _ = grows(lambda: kept.append(produce()), 2000)
+    assert blocks >= 2000
