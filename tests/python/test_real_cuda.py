@@ -1,0 +1,160 @@
+# tests/python/test_real_cuda.py: what leaves from real CUDA memory: streams, copies to the host, the interface, the caller's own library.
+from __future__ import annotations
+
+import gc
+
+import pytest
+import tenon
+import tenon_exports
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+CPU, CUDA = (1, 0), (2, 0)
+
+
+@pytest.fixture
+def x():
+    return torch.arange(24.0, device="cuda").reshape(2, 3, 4)
+
+
+def on_stream(producer, stream, **keywords):
+    return tenon.asdlpack(producer.__dlpack__(max_version=(1, 3), stream=stream, **keywords))
+
+
+def spin(milliseconds: float) -> None:
+    """Keeps the current stream busy for about this long."""
+    torch.cuda._sleep(int(milliseconds * 1_500_000))
+
+
+def test_P41_the_device_is_the_one_the_capsule_says(x):
+    t = tenon.asdlpack(x)
+    assert t.__dlpack_device__() == CUDA and t.device == "cuda:0" and t.data_ptr == x.data_ptr()
+    assert torch.from_dlpack(t).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("layout", ["compact", "strided", "transposed", "offset", "scalar", "empty"])
+def test_P29_a_copy_on_the_host_is_complete_when_it_is_handed_out(x, layout):
+    part = {"compact": x, "strided": x[:, ::2, 1::2], "transposed": x.transpose(0, 2), "offset": x[1, 1:],
+            "scalar": x[1, 2, 3], "empty": x[:, :0]}[layout]
+    t = tenon.asdlpack(part)
+    spin(50)
+    x.add_(1)  # queued behind the spin: a copy that does not wait misses it
+    host = tenon.asdlpack(t.__dlpack__(max_version=(1, 3), dl_device=CPU))
+    assert host.device == "cpu" and host.flags & 2 and host.is_contiguous
+    assert torch.equal(torch.from_dlpack(host), part.cpu())
+    with pytest.raises(BufferError, match="copy=False"):
+        t.__dlpack__(max_version=(1, 3), dl_device=CPU, copy=False)
+    with pytest.raises(ValueError, match="stream"):
+        t.__dlpack__(dl_device=CPU, stream=1)
+
+
+@pytest.mark.parametrize("kind", ["none", "legacy", "per-thread", "handle"])
+def test_P32_the_consumers_stream_waits_for_the_default_one(x, kind):
+    side = torch.cuda.Stream()
+    number = {"none": None, "legacy": 1, "per-thread": 2, "handle": side.cuda_stream}[kind]
+    t = tenon.asdlpack(x)
+    for _ in range(20):
+        x.zero_()
+        torch.cuda.synchronize()
+        spin(10)
+        x.add_(7)  # on the default stream, behind the spin
+        on_stream(t, number)
+        if kind == "handle":
+            with torch.cuda.stream(side):
+                seen = x.clone()
+            side.synchronize()
+            assert torch.all(seen == 7)
+    torch.cuda.synchronize()
+
+
+def test_P33_zero_is_no_stream(x):
+    with pytest.raises(ValueError, match="stream=0"):
+        tenon.asdlpack(x).__dlpack__(stream=0)
+
+
+def test_P34_minus_one_makes_no_call_and_works_during_capture(x):
+    t = tenon.asdlpack(x)
+    graph = torch.cuda.CUDAGraph()
+    y = torch.zeros_like(x)
+    with torch.cuda.graph(graph):
+        # A bare capsule: an object would be asked again, with the stream that is being captured.
+        seen = torch.from_dlpack(t.__dlpack__(max_version=(1, 3), stream=-1))
+        y.copy_(seen * 2)
+    x.fill_(3)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.all(y == 6)
+
+
+def test_a_copy_on_the_device_is_left_to_the_library(x):
+    with pytest.raises(BufferError, match="library"):
+        tenon.asdlpack(x).__dlpack__(max_version=(1, 3), copy=True)
+
+
+def test_host_protocols_are_not_there(x):
+    t = tenon.asdlpack(x)
+    assert not hasattr(t, "__array_interface__")
+    with pytest.raises(BufferError, match="host"):
+        memoryview(t)
+
+
+def test_the_cuda_interface_says_where_and_how(x):
+    t = tenon.asdlpack(x[:, ::2])
+    interface = t.__cuda_array_interface__
+    assert interface["data"] == (x.data_ptr(), False) and interface["version"] == 3
+    assert interface["strides"] == (48, 32, 4) and interface["stream"] == 1
+    cupy = pytest.importorskip("cupy")
+    seen = cupy.asarray(t)
+    assert seen.data.ptr == x.data_ptr() and seen.strides == (48, 32, 4)
+    seen[0, 0, 0] = 99
+    cupy.cuda.Device().synchronize()
+    assert x[0, 0, 0].item() == 99
+
+
+def test_numba_reads_the_interface(x):
+    cuda = pytest.importorskip("numba.cuda")
+    seen = cuda.as_cuda_array(tenon.asdlpack(x))
+    assert seen.shape == (2, 3, 4) and seen.device_ctypes_pointer.value == x.data_ptr()
+
+
+def test_cupy_and_jax_take_the_object(x):
+    t = tenon.asdlpack(x)
+    cupy = pytest.importorskip("cupy")
+    assert cupy.from_dlpack(t).data.ptr == x.data_ptr()
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no GPU")
+    assert jax.dlpack.from_dlpack(t).unsafe_buffer_pointer() == x.data_ptr()
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_the_callers_own_library_and_allocator(x, library):
+    model = x if library == "torch" else pytest.importorskip("cupy").asarray(x)
+    made = tenon_exports.empty_like(model, (5, 3), "float32")
+    assert type(made) is type(model) and tuple(made.shape) == (5, 3)
+    assert tenon.asdlpack(made).device == "cuda:0"
+    back = tenon_exports.there_and_back(model)
+    assert type(back) is type(model)
+    assert tenon.asdlpack(back).data_ptr == x.data_ptr()
+
+
+def test_pinned_memory_is_the_hosts():
+    pinned = torch.arange(6.0).pin_memory()
+    t = tenon.asdlpack(pinned)
+    assert memoryview(t).tolist() == [0, 1, 2, 3, 4, 5]
+    assert tenon.asdlpack(t.__dlpack__(max_version=(1, 3), dl_device=CPU)).data_ptr == pinned.data_ptr()
+
+
+def test_memory_lives_as_long_as_what_leaves(x):
+    address = x.data_ptr()
+    t = tenon.asdlpack(x)
+    seen = torch.from_dlpack(t)
+    del t, x
+    gc.collect()
+    others = [torch.full((2, 3, 4), -1.0, device="cuda") for _ in range(8)]
+    assert seen.data_ptr() == address and seen[1, 2, 3].item() == 23
+    assert all(o.data_ptr() != address for o in others)
