@@ -99,6 +99,7 @@ inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
 /// The table of the type whose objects `Source` reads:
 ///   `const tensor_ref* Source::read(PyObject*, acquired&)`   the tensor, maybe in the room given; or null
 ///                                                            with an exception set
+///   `bool Source::is_own(PyObject*, const interpreter&)`   whether it can: not by what the object says
 ///   `Source::lends`   whether its axes live as long as the object
 ///   `PyObject* Source::wrap(tensor&&)`   a new producer object; null with an exception set, and the tensor
 ///                                        left as it was
@@ -111,13 +112,11 @@ struct TENON_PRIVATE exchange_table {
         return PyCapsule_New(const_cast<abi::exchange_api*>(&table), capsule_exchange_api, nullptr);
     }
 
-    /// The tensor of an object whose type publishes this very table; BufferError for any other.
+    /// The tensor of an object of this type; BufferError for any other. Whoever calls got the table from the
+    /// object's type, but any class may publish a table that it has from another.
     [[nodiscard]] static const tensor_ref* checked(PyObject* obj, acquired& room,
                                                    const interpreter& here) noexcept {
-        const ref published =
-            obj != nullptr ? ref::take(call::type_attr(Py_TYPE(obj), here.exchange_api)) : ref();
-        if (!published || PyCapsule_IsValid(published.get(), capsule_exchange_api) == 0 ||
-            PyCapsule_GetPointer(published.get(), capsule_exchange_api) != &table) {
+        if (obj == nullptr || !Source::is_own(obj, here)) {
             PyErr_Format(PyExc_BufferError, "tenon: the exchange table is not that of '%.100s' objects",
                          obj != nullptr ? Py_TYPE(obj)->tp_name : "null");
             return nullptr;

@@ -32,6 +32,14 @@ template <class T, class Get>
 struct TENON_PRIVATE class_source {
     static constexpr bool lends = false;  // the axes are ours, for the length of a call
 
+    /// The class, or one derived from it: known by a slot that only `make_producer` fills.
+    [[nodiscard]] static bool is_own(PyObject* obj, const interpreter&) noexcept {
+        for (PyTypeObject* type = Py_TYPE(obj); type != nullptr; type = type->tp_base) {
+            const PyBufferProcs* const procs = type->tp_as_buffer;
+            if (procs != nullptr && procs->bf_getbuffer == protocols<class_source>::get_buffer) return true;
+        }
+        return false;
+    }
     [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired& room) noexcept try {
         return foreign_code([&]() -> const tensor_ref* {
             auto* const object = Get{}(self);

@@ -47,6 +47,10 @@ struct TENON_PRIVATE tensor_source {
         PyErr_SetString(PyExc_ValueError, "tenon: this Tensor has been cleared by the garbage collector");
         return nullptr;
     }
+    [[nodiscard]] static bool is_own(PyObject* obj, const interpreter& here) noexcept {
+        return reinterpret_cast<PyObject*>(Py_TYPE(obj)) ==
+               here.producer_type.load();  // it has no subclasses
+    }
     [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
     static void lent(PyObject* self, int change) noexcept { as_tensor_object(self)->lent += change; }
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept;  // below: it needs the type
