@@ -58,7 +58,7 @@ struct box {
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
 /// (then it stays where it was).
 template <class Owner>
-[[nodiscard]] Owner* keep_moved(Owner&& object, keep_alive& out) {
+[[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out) {
     auto* const kept = new (std::nothrow) box<Owner>{std::move(object)};
     if (kept == nullptr) return nullptr;
     out = keep_alive(kept, &box<Owner>::release);
@@ -104,7 +104,8 @@ template <class Pointer, class Deleter>
             keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, Deleter>);
         return true;
     } else {
-        return keep_moved(bound_deleter<Pointer, Deleter>(pointer, std::move(deleter)), out) != nullptr;
+        bound_deleter<Pointer, Deleter> bound(pointer, std::move(deleter));
+        return keep_moved(bound, out) != nullptr;
     }
 }
 

@@ -81,8 +81,7 @@ public:
         const auto held = static_cast<std::int64_t>(values.size());
         if (const auto wanted = element_count_of(shape); wanted && *wanted != held)
             return refused("shape", "it does not have as many elements as the vector", *wanted, held);
-        return own_moved(std::move(values),
-                         [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
+        return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
     template <class T, class A>
     [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values) {
@@ -104,34 +103,33 @@ public:
             }
             return adopt_own(info, owner);
         } else {
-            return own_moved(std::move(values), [&](auto&) { return info; });
+            return own_moved(values, [&](auto&) { return info; });
         }
     }
     template <class T>
     [[nodiscard]] static result<tensor> own(std::shared_ptr<T> values, const axes& shape,
                                             tenon::device where = {}) {
-        return own_moved(std::move(values),
-                         [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
+        return own_moved(values, [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
     }
     /// Any object that says what it holds by `tensor_info describe(const T&)`. It is moved to its final place
     /// first, so that memory inside the object itself may be described.
     template <class Owner>
         requires(!std::is_lvalue_reference_v<Owner> && describable<Owner>)
     [[nodiscard]] static result<tensor> own(Owner&& object) {
-        return own_moved(std::forward<Owner>(object), [](auto& there) { return describe(there); });
+        return own_moved(object, [](auto& there) { return describe(there); });
     }
     /// Any object, and a function that describes it where it came to rest.
     template <class Owner, class Describe>
         requires(!std::is_lvalue_reference_v<Owner> && !std::is_same_v<Owner, tensor_info> &&
                  std::is_invocable_r_v<tensor_info, Describe&, Owner&>)
     [[nodiscard]] static result<tensor> own(Owner&& object, Describe&& describe_it) {
-        return own_moved(std::forward<Owner>(object), describe_it);
+        return own_moved(object, describe_it);
     }
     /// Any object that keeps the described memory alive, which must not lie inside the object: it is moved.
     template <class Owner>
         requires(!std::is_lvalue_reference_v<Owner> && !std::is_same_v<Owner, tensor_info>)
     [[nodiscard]] static result<tensor> own(Owner&& object, const tensor_info& info) {
-        return own_moved(std::forward<Owner>(object), [&](auto&) { return info; });
+        return own_moved(object, [&](auto&) { return info; });
     }
     /// Memory that `deleter(pointer)` gives back, called once with the pointer of the description, on
     /// whichever thread lets go last.
@@ -193,12 +191,11 @@ private:
                      {.allow_unknown = true});
     }
 
-    /// Moves, describes, adopts: in this order.
+    /// Moves from `object`, describes, adopts: in this order.
     template <class Owner, class Describe>
-    [[nodiscard]] static result<tensor> own_moved(Owner&& object, Describe&& describe_it) {
-        static_assert(std::is_rvalue_reference_v<Owner&&>);
+    [[nodiscard]] static result<tensor> own_moved(Owner& object, Describe&& describe_it) {
         keep_alive owner;
-        Owner* const there = detail::keep_moved(std::move(object), owner);
+        Owner* const there = detail::keep_moved(object, owner);
         if (there == nullptr) return out_of_memory("owner");
         return adopt_own(describe_it(*there), owner);
     }

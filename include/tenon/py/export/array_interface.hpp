@@ -43,6 +43,7 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
         t.is_c_contiguous()
             ? ref::borrow(Py_None)
             : ref::take(tuple_of_axes(rank, [&](std::size_t i) { return byte_stride(t, i); }));
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the texts of the table are literals
     const ref typestr = ref::take(PyUnicode_FromFormat("%c%s", order, known.typestr.data()));
     if (!shape || !strides || !typestr || address == nullptr) return {};
     return ref::take(Py_BuildValue("{s:i,s:O,s:O,s:O,s:(OO)}", "version", 3, "shape", shape.get(), "typestr",

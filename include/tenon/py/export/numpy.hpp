@@ -29,6 +29,7 @@ namespace tenon::py::numpy {
     if (known == nullptr || (type.is_subbyte() && !padded))
         return refuse(refused("dtype", "NumPy has no such element type", type.code));
     const ref module = ref::take(call::import_module("ml_dtypes"));
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the texts of the table are literals
     const ref scalar = module ? ref::take(call::attr(module.get(), known->name.data())) : ref();
     if (!scalar) {
         if (PyErr_ExceptionMatches(PyExc_ImportError) == 0 &&
