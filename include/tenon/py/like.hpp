@@ -215,8 +215,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     ref made;
     if (plan.maker == maker_kind::numpy) {
         const auto numpy = numpy_abi::functions::find(here);
-        PyObject* const descr =
-            numpy ? numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy) : nullptr;
+        if (!numpy) return std::nullopt;
+        PyObject* const descr = numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy);
         if (descr == nullptr) return std::nullopt;
         Py_ssize_t shape[max_rank];
         for (std::size_t i = 0; i < planned.shape().size(); ++i)

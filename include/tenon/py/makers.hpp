@@ -1,7 +1,6 @@
 // tenon/py/makers.hpp: finding what makes arrays in the library an object comes from, once for each type.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -29,8 +28,8 @@ namespace detail {
 [[nodiscard]] inline ref find_by_path(std::string_view path) {
     const std::size_t dot = path.find('.');
     // The package of an object that exists has been imported; what is not there is not looked for.
-    const ref package = ref::take(
-        PyUnicode_FromStringAndSize(path.data(), static_cast<Py_ssize_t>(std::min(dot, path.size()))));
+    const std::string root(path.substr(0, dot));
+    const ref package = ref::take(PyUnicode_FromString(root.c_str()));
     ref found = package ? ref::take(PyImport_GetModule(package.get())) : ref();
     std::size_t from = dot;
     while (found && from != std::string_view::npos) {

@@ -178,6 +178,7 @@ struct type_plan {
     bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
     bool immutable = false;      ///< never to be written to
     dlpack_dialect dialect = dlpack_dialect::unknown;
+    maker_kind maker = maker_kind::unresolved;
     attribute_place dlpack = attribute_place::nowhere;
     attribute_place dlpack_device = attribute_place::nowhere;
     attribute_place cuda_array_interface = attribute_place::nowhere;
@@ -190,7 +191,6 @@ struct type_plan {
     const void* seen_table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
     tensor_guards guards;
-    maker_kind maker = maker_kind::unresolved;
     py::interpreter* maker_home = nullptr;  ///< the record that keeps the two functions below
     PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule
     PyObject* make_empty = nullptr;         ///< borrowed: what makes an empty one; null when there is none
