@@ -46,6 +46,16 @@ public:
         return fault == 0 ? result<void>() : failed(fault);
     }
 
+    /// Whether there is a device at all: a driver may be installed on a machine without one.
+    [[nodiscard]] bool has_device() const noexcept { return init_(0) == 0; }
+
+    /// Waits for everything queued on the device.
+    [[nodiscard]] result<void> synchronize(int device) const noexcept {
+        const current_context here(*this, device);
+        const int fault = here.fault != 0 ? here.fault : synchronize_();
+        return fault == 0 ? result<void>() : failed(fault);
+    }
+
     /// Copies `bytes` bytes to the host once everything queued on the device is done.
     [[nodiscard]] result<void> copy_to_host(int device, void* to, const void* from,
                                             std::size_t bytes) const noexcept {

@@ -7,6 +7,7 @@
 #include <tenon/core/managed.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
 
 namespace tenon::py {
 
@@ -16,11 +17,12 @@ template <class Managed>
 inline constexpr const char* capsule_name =
     std::is_same_v<Managed, abi::managed_tensor_versioned> ? capsule_versioned : capsule_legacy;
 
-/// A consumer renames the capsule, or takes this destructor off it; then the struct is no longer ours. The
-/// deleter keeps a pending exception as it is.
+/// A consumer renames the capsule, or takes this destructor off it; then the struct is no longer ours. A
+/// pending exception stays as it is.
 template <class Managed>
 void drop_unconsumed(PyObject* capsule) noexcept {
     if (PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0) return;
+    const error_guard keep;  // the owner's own code runs, and may not see what is pending
     auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
     if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
 }

@@ -21,6 +21,17 @@ namespace tenon::py {
 
 namespace detail {
 
+/// Runs `fn(driver)` without the GIL, because the driver may block.
+template <class Fn>
+[[nodiscard]] result<void> ask_driver(const cuda::driver& driver, Fn&& fn) noexcept {
+    return foreign_code([&] {
+        PyThreadState* const released = PyEval_SaveThread();
+        const result<void> done = fn(driver);
+        PyEval_RestoreThread(released);
+        return done;
+    });
+}
+
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
 /// number has no meaning there, or the driver fails.
 [[nodiscard]] inline bool order_stream(device where, std::optional<std::intptr_t> stream) noexcept {
@@ -56,14 +67,22 @@ namespace detail {
                         "pass stream=-1 and synchronize");
         return false;
     }
-    auto waits = foreign_code([&] {
-        PyThreadState* const released = PyEval_SaveThread();  // the driver may block
-        const auto done = driver->wait_for_default_stream(where.id, *stream);
-        PyEval_RestoreThread(released);
-        return done;
-    });
+    const auto waits = ask_driver(
+        *driver, [&](const cuda::driver& d) { return d.wait_for_default_stream(where.id, *stream); });
     if (!waits) raise(waits.error(), "tenon: ");
     return waits.has_value();
+}
+
+/// Memory that a device writes to as well is complete only once the device is done; false with an exception
+/// set on failure. Where there is no device nothing can be pending.
+[[nodiscard]] inline bool finish_device_work(device where) noexcept {
+    if (where.type != abi::device_code::cuda_host && where.type != abi::device_code::cuda_managed)
+        return true;
+    const cuda::driver* const driver = cuda::driver::get();
+    if (driver == nullptr || !driver->has_device()) return true;
+    const auto done = ask_driver(*driver, [&](const cuda::driver& d) { return d.synchronize(where.id); });
+    if (!done) raise(done.error(), "tenon: ");
+    return done.has_value();
 }
 
 /// A compact copy of CUDA memory on the host; nullopt with an exception set on failure. All the memory
@@ -89,12 +108,8 @@ namespace detail {
     auto room = allocate(dtype_of<std::uint8_t>, axes(bytes));
     if (!room) return fail(room.error());
     const auto* const lowest = static_cast<const std::byte*>(t.data()) + span->low * t.itemsize();
-    auto fetched = foreign_code([&] {
-        PyThreadState* const released = PyEval_SaveThread();
-        const auto done =
-            driver->copy_to_host(t.device().id, room->data(), lowest, static_cast<std::size_t>(bytes));
-        PyEval_RestoreThread(released);
-        return done;
+    const auto fetched = ask_driver(*driver, [&](const cuda::driver& d) {
+        return d.copy_to_host(t.device().id, room->data(), lowest, static_cast<std::size_t>(bytes));
     });
     if (!fetched) return fail(fetched.error());
     tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
@@ -162,10 +177,16 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
               "tenon: ");
         return nullptr;
     }
-    if (stays && !detail::order_stream(t.device(), asked.stream)) return nullptr;
-    if (!stays && asked.stream) {
-        PyErr_SetString(PyExc_ValueError,
-                        "tenon: stream must be None for a copy to the host, which is synchronous");
+    // What goes to the host is complete when it is handed out; elsewhere the consumer's stream sees to it.
+    if (to_host && !t.device().is_cpu()) {
+        if (asked.stream) {
+            PyErr_SetString(PyExc_ValueError,
+                            "tenon: stream must be None with dl_device=(1, 0): what goes to "
+                            "the host is complete when it is handed out");
+            return nullptr;
+        }
+        if (!detail::finish_device_work(t.device())) return nullptr;
+    } else if (!detail::order_stream(t.device(), asked.stream)) {
         return nullptr;
     }
     if (!stays || asked.copy == true) return detail::export_copy(t, asked);

@@ -85,7 +85,10 @@ inline void dealloc_tensor(PyObject* self) noexcept {
     // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
     Py_TRASHCAN_BEGIN(self, dealloc_tensor) if (as_tensor_object(self)->weak_references != nullptr)
         PyObject_ClearWeakRefs(self);
-    as_tensor_object(self)->held.~optional();
+    {
+        const error_guard keep;  // the owner's own code runs, and may not see what is pending
+        as_tensor_object(self)->held.~optional();
+    }
     type->tp_free(self);
     Py_DECREF(type);
     Py_TRASHCAN_END
