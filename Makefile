@@ -37,6 +37,7 @@ TERSE = grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
 SOURCES = $(shell find include python cmake CMakeLists.txt pyproject.toml README.md LICENSE \
 	-not -path '*__pycache__*' 2>/dev/null)
 CXX_FILES = $(shell find include python tests bench examples fuzz tools \
+	-not -path '*/build/*' \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
 .PHONY: help demo test test-cpp test-python test-long test-leaks test-asan test-asan-cpp test-asan-python \
@@ -162,7 +163,7 @@ test-asan-python: $(ASAN)/.package $(VENV)/.libs-done $(VENV)/.tools-build $(VEN
 
 # --- benchmarks -----------------------------------------------------------------------------------
 
-bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## time one argument against the peers
+bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## time both ways across against the peers
 	$(call say,building the benchmarks and running bench/quick.py)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/bench -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_BENCH=ON \
 		-DTENON_BUILD_TESTS=OFF -DTENON_BENCH_DIR=$(CURDIR)/$(BUILD)/bench/modules > /dev/null

@@ -26,11 +26,11 @@ def test_python_example_does_what_its_comments_say(capsys):
     assert names["a"][0, 1] == 42
 
 
-def test_cpp_example_compiles(tmp_path):
+@pytest.mark.parametrize("source", blocks("cpp"))
+def test_cpp_example_compiles(source, tmp_path):
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
         pytest.skip("no C++ compiler on PATH")
-    (source,) = blocks("cpp")
     file = tmp_path / "example.cpp"
     file.write_text(source)
     include = [f"-I{ROOT / 'include'}", f"-I{sysconfig.get_paths()['include']}"]

@@ -7,6 +7,7 @@
 //   errc::no_memory    -> MemoryError
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <string>
@@ -36,16 +37,19 @@ namespace tenon::py {
     return here != nullptr ? here->malformed_error : nullptr;
 }
 
-inline void raise(errc code, const std::string& message) noexcept {
+/// Null, so that a function that returns an object can say `return raise(...)`.
+inline std::nullptr_t raise(errc code, const std::string& message) noexcept {
     PyObject* const type = exception_type(code);
     if (type != nullptr) PyErr_SetString(type, message.c_str());
+    return nullptr;
 }
 
 /// Raises `e` as its exception, after `prefix`.
-inline void raise(const error& e, std::string_view prefix = {}) noexcept try {
-    raise(e.code, std::string(prefix) + e.message());
+inline std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexcept try {
+    return raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
     PyErr_NoMemory();
+    return nullptr;
 }
 
 /// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is

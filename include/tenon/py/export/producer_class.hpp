@@ -6,8 +6,10 @@
 
 #include <tenon/core/tensor_info.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/export/producer_type.hpp>
 #include <tenon/py/export/protocols.hpp>
+#include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -86,34 +88,60 @@ template <class Source>
     return true;
 }
 
+/// Only a class that nobody has seen as it was can be changed: TypeError otherwise.
+[[nodiscard]] inline bool may_become_producer(PyTypeObject* type) noexcept {
+    const ref own = ref::take(call::method(reinterpret_cast<PyObject*>(type), "__subclasses__", nullptr));
+    if (!own) return false;
+    if (PyList_Check(own.get()) && PyList_GET_SIZE(own.get()) != 0) {
+        PyErr_Format(PyExc_TypeError,
+                     "tenon: '%.100s' has subclasses already; call make_producer before it is derived from",
+                     type->tp_name);
+        return false;
+    }
+    const interpreter* const here = interpreter::current();
+    if (here == nullptr) return false;
+    if (!ref::take(call::type_attr(type, here->exchange_api))) return true;
+    PyErr_Format(PyExc_TypeError, "tenon: '%.100s' is a producer already", type->tp_name);
+    return false;
+}
+
+/// Whether objects of the type can have a `boxed<T>` in them: as large as that, and of a class that no binder
+/// has made, which would put something else there.
+template <class T>
+[[nodiscard]] bool may_be_boxed(PyTypeObject* type) noexcept {
+    if (Py_IS_TYPE(reinterpret_cast<PyObject*>(type), &PyType_Type) &&
+        type->tp_basicsize == static_cast<Py_ssize_t>(sizeof(boxed<T>)) && type->tp_itemsize == 0)
+        return true;
+    PyErr_Format(PyExc_TypeError,
+                 "tenon: objects of '%.100s' are not tenon::py::boxed; pass make_producer a function that "
+                 "finds the value in them",
+                 type->tp_name);
+    return false;
+}
+
 }  // namespace detail
 
-/// Gives the class `type`, whose objects hold a `T` that `tensor_info describe(const T&)` describes, every
-/// protocol of a producer: `__dlpack__`, `__dlpack_device__`, the C exchange table, the buffer protocol,
+/// Gives the class `type`, whose objects hold a `T` that `tensor_info describe(T&)` describes, every protocol
+/// of a producer: `__dlpack__`, `__dlpack_device__`, the C exchange table, the buffer protocol,
 /// `__array_interface__`, `__cuda_array_interface__` and `__array__`. What is exported keeps the object
 /// alive; its memory must stay where it is meanwhile.
 ///
-/// `get` finds the `T` in an object, as a function without captures; null means that there is none. Without
-/// it, the objects are `py::boxed<T>`. To be called once, before the class is used or derived from. False
-/// with an exception set on failure.
+/// `get` is a lambda without captures that finds the `T` in an object; null means that there is none. Without
+/// it, the objects are `py::boxed<T>`. To be called once, before the class is derived from. False with an
+/// exception set on failure.
 template <class T, class Get = detail::unbox<T>>
 [[nodiscard]] bool make_producer(PyTypeObject* type, Get = {}) noexcept {
-    static_assert(describable<T>,
-                  "make_producer: T needs a function `tenon::tensor_info describe(const T&)`");
-    static_assert(std::is_empty_v<Get> && std::is_default_constructible_v<Get>,
-                  "make_producer: `get` must not capture anything");
+    static_assert(describable<T>, "make_producer: T needs a function `tenon::tensor_info describe(T&)`");
+    static_assert(
+        std::is_empty_v<Get> && std::is_default_constructible_v<Get>,
+        "make_producer: pass a lambda that captures nothing, `[](PyObject* o) { return find(o); }`");
     static_assert(std::is_convertible_v<std::invoke_result_t<Get, PyObject*>, const T*>,
                   "make_producer: `get` must return a pointer to T");
-    if constexpr (std::is_same_v<Get, detail::unbox<T>>) {
-        if (type->tp_basicsize < static_cast<Py_ssize_t>(sizeof(boxed<T>))) {
-            PyErr_Format(PyExc_TypeError,
-                         "tenon: objects of '%.100s' are too small to be boxed; pass a function that finds "
-                         "the value in them",
-                         type->tp_name);
-            return false;
-        }
-    }
-    return detail::add_protocols<detail::class_source<T, Get>>(type);
+    static_assert(describable<std::remove_pointer_t<std::invoke_result_t<Get, PyObject*>>>,
+                  "make_producer: `get` returns a pointer to const, which `describe(T&)` cannot take");
+    if constexpr (std::is_same_v<Get, detail::unbox<T>>)
+        if (!detail::may_be_boxed<T>(type)) return false;
+    return detail::may_become_producer(type) && detail::add_protocols<detail::class_source<T, Get>>(type);
 }
 template <class T, class Get = detail::unbox<T>>
 [[nodiscard]] bool make_producer(PyObject* type, Get get = {}) noexcept {

@@ -1,0 +1,145 @@
+# tests/python/test_examples.py: each folder of examples/ builds outside this tree, by the commands of its README.md.
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+TOOLS = pathlib.Path(sys.executable).parent  # cmake and ninja lie beside the interpreter
+WARNINGS = "-Wall -Wextra"
+BINDERS = [name for name in ("pybind11", "nanobind") if importlib.util.find_spec(name)]
+
+
+def environment(**more):
+    """Without what the sanitizer run preloads: compilers leak, and the examples are built as a user builds them."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONMALLOC")}
+    path = os.pathsep.join([str(TOOLS), os.environ.get("PATH", os.defpath)])
+    return kept | {"PATH": path, "JAX_PLATFORMS": "cpu"} | {name: str(value) for name, value in more.items()}
+
+
+def run(*command, **more):
+    """The output of a command that succeeds."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=environment(**more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def copy_of(name, folder):
+    """A copy with nothing of this tree around it."""
+    built = shutil.ignore_patterns("build", "__pycache__", "*.egg-info")
+    return shutil.copytree(EXAMPLES / name, folder / name, ignore=built)
+
+
+def assert_clean(output, *files):
+    """No warning from Tenon's headers or the example's own files; those of binders are their authors' business."""
+    assert WARNINGS in output, "the flags did not reach the compiler"
+    ours = [re.escape(str(file)) for file in files] + [r"include/tenon/\S+"]
+    found = re.findall(rf"^.*(?:{'|'.join(ours)}):\d+:\d+: warning: .*$", output, re.M)
+    assert not found, "\n".join(found)
+
+
+def is_installed(library):
+    return importlib.util.find_spec(library) is not None
+
+
+# --- a class of the user's own ------------------------------------------------------------------------------------
+
+OWN_CLASS = sorted((EXAMPLES / "own_class").glob("*.cpp"))
+
+
+def configure(source, build, *options):
+    return run("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", *options)
+
+
+@pytest.mark.parametrize("file", OWN_CLASS, ids=lambda file: file.stem)
+def test_own_class_takes_less_than_thirty_lines(file):
+    lines = [line for line in file.read_text().splitlines() if line.strip()]
+    assert len(lines) < 30
+    assert max(map(len, lines)) <= 110
+
+
+@pytest.fixture(scope="module")
+def own_class(tmp_path_factory):
+    """The modules, built with Tenon as `cmake --install` leaves it."""
+    if not BINDERS:
+        pytest.skip("neither pybind11 nor nanobind is installed")
+    folder = tmp_path_factory.mktemp("own_class")
+    configure(ROOT, folder / "tenon", "-DTENON_BUILD_TESTS=OFF", "-DTENON_BUILD_PYTHON=OFF")
+    run("cmake", "--install", folder / "tenon", "--prefix", folder / "prefix")
+    configure(
+        copy_of("own_class", folder),
+        folder / "build",
+        f"-Dtenon_ROOT={folder / 'prefix'}",
+        f"-DCMAKE_CXX_FLAGS={WARNINGS}",
+        "-DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON",  # or there would be no warnings from headers
+        # In half the time: the sources of nanobind at once, and without the optimization pybind11 asks for.
+        "-DCMAKE_UNITY_BUILD=ON",
+        "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0",
+        "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF",
+    )
+    output = run("cmake", "--build", folder / "build", "--verbose")
+    assert f"{folder / 'prefix' / 'include'}" in output
+    return folder, output
+
+
+def test_own_class_compiles_without_warnings(own_class):
+    folder, output = own_class
+    assert_clean(output, *(folder / "own_class" / file.name for file in OWN_CLASS))
+
+
+def test_own_class_is_read_by_every_library(own_class):
+    folder, _ = own_class
+    said = run(sys.executable, folder / "own_class" / "run.py", folder / "build")
+    for binder in BINDERS:
+        assert f"Image, bound by {binder}:\n" in said
+    for library, name in (("numpy", "NumPy"), ("torch", "PyTorch"), ("jax", "JAX")):
+        assert said.count(f"    {name} ") == is_installed(library) * len(BINDERS)
+    assert "leaked" not in said  # nanobind's word
+
+
+@pytest.mark.skipif(not BINDERS, reason="neither pybind11 nor nanobind is installed")
+def test_own_class_finds_the_checkout_it_lies_in(tmp_path):
+    configure(EXAMPLES / "own_class", tmp_path, "-DCMAKE_DISABLE_FIND_PACKAGE_tenon=ON")
+    assert f"-I{ROOT / 'include'}" in (tmp_path / "build.ninja").read_text()
+
+
+# --- Cython -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cython(tmp_path_factory):
+    """The module, built and installed by pip with what is here."""
+    pytest.importorskip("Cython")
+    folder = tmp_path_factory.mktemp("cython")
+    source = copy_of("cython", folder)
+    flags = f"{WARNINGS} -O0 -I{ROOT / 'include'}"  # ahead of the installed headers
+    install = f"-m pip install -v --no-index --no-deps --no-build-isolation --target {folder / 'site'}".split()
+    output = run(sys.executable, *install, source, CFLAGS=flags, CXXFLAGS=flags)
+    return folder, output
+
+
+def test_cython_compiles_without_warnings(cython):
+    _, output = cython
+    assert_clean(output, "matrices.cpp", "matrices.pyx", "tenon_cpp.pxd")
+    assert not re.search(r"^\s*warning: \S+\.(pyx|pxd):", output, re.M), output  # Cython's own
+
+
+def test_cython_takes_and_gives_arrays(cython):
+    folder, _ = cython
+    path = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
+    said = run(sys.executable, folder / "cython" / "run.py", PYTHONPATH=path)
+    for library in ("numpy", "torch", "jax"):
+        assert (f"\n    {library}" in said) == is_installed(library)
