@@ -6,15 +6,51 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <utility>
 #include <vector>
+
+#if defined(__GLIBC__)
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sys/sysinfo.h>
+
+#include <cerrno>
+#endif
 
 #include <tenon/core/copy.hpp>
 
 #include "support.hpp"
+
+namespace {
+/// What this test program pretends about threads, and what it saw of them.
+thread_local int processors = -1;       // negative: those there are
+thread_local int threads_allowed = -1;  // negative: any number
+thread_local int threads_started = 0;
+}  // namespace
+
+#if defined(__GLIBC__)
+// Starting threads and counting processors go through these two in the whole test program.
+extern "C" {
+__attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                                          void* (*run)(void*), void* argument) noexcept {
+    if (threads_allowed == 0) return EAGAIN;
+    if (threads_allowed > 0) --threads_allowed;
+    ++threads_started;
+    static const auto next = reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
+    return next(thread, attributes, run, argument);
+}
+__attribute__((visibility("default"))) int get_nprocs() noexcept {
+    if (processors >= 0) return processors;
+    static const auto next = reinterpret_cast<decltype(&get_nprocs)>(dlsym(RTLD_NEXT, "get_nprocs"));
+    return next();
+}
+}
+#endif
 
 namespace {
 
@@ -231,5 +267,262 @@ TEST(Copy, AcceleratorMemoryIsNotTouched) {
         EXPECT_EQ(copy.error().got, kind);
     }
 }
+
+TEST(Copy, EveryItemSize) {
+    auto memory = numbered_bytes(1 << 14);
+    for (std::uint16_t bytes = 1; bytes <= 40; ++bytes)
+        for (const ints& strides :
+             {ints{12, 3, 1}, ints{1, 4, 12}, ints{-12, 3, -1}, ints{0, 3, 1}, ints{12, 0, 2}})
+            expect_good_copy(made({.data = memory.data() + 4096,
+                                   .shape = {4, 4, 3},
+                                   .strides = strides,
+                                   .type = {tc::uint, 8, bytes}},
+                                  {.allow_unknown = true}));
+}
+
+TEST(Copy, PaddedElementsOfEverySubByteType) {
+    auto memory = numbered_bytes(4096);
+    for (const dtype type :
+         {dtype{tc::float6_e2m3fn, 6}, dtype{tc::float6_e3m2fn, 6}, dtype{tc::float4_e2m1fn, 4},
+          dtype{tc::int_, 2}, dtype{tc::uint, 1}, dtype{tc::int_, 12}, dtype{tc::uint, 4, 3}})
+        for (const ints& strides : {ints{5, 1}, ints{1, 3}, ints{-5, -1}, ints{0, 7}}) {
+            const auto t = made({.data = memory.data() + 1024,
+                                 .shape = {3, 5},
+                                 .strides = strides,
+                                 .type = type,
+                                 .flags = abi::flag::subbyte_padded},
+                                {.allow_unknown = true});
+            expect_good_copy(t);
+            EXPECT_TRUE(copy_to_host(t)->is_subbyte_padded());
+        }
+}
+
+TEST(Copy, AxesThatFollowOnOneAnother) {
+    // Every way to join, or not to join, neighbouring axes: compact, reversed, broadcast, with gaps, and with
+    // axes of one element between.
+    auto memory = numbered_bytes(1 << 14);
+    const std::vector<ints> steps = {{24, 6, 2, 1},  {-24, -6, -2, -1}, {0, 0, 0, 0},   {0, 0, 2, 1},
+                                     {24, 6, 0, 0},  {0, 6, 2, 1},      {48, 12, 4, 2}, {50, 12, 4, 2},
+                                     {48, 12, 5, 2}, {24, 6, -2, 1},    {24, -6, 2, 1}, {1, 2, 6, 24}};
+    for (const ints& strides : steps) {
+        expect_good_copy(made({.data = memory.data() + 8192, .shape = {2, 4, 3, 2}, .strides = strides}));
+        ints shape;
+        ints apart;
+        for (std::size_t i = 0; i < 4; ++i) {
+            shape.push_back(ints{2, 4, 3, 2}[i]);
+            apart.push_back(strides[i]);
+            shape.push_back(1);
+            apart.push_back(i % 2 == 0 ? 12345 : int64_lowest);
+        }
+        expect_good_copy(made({.data = memory.data() + 8192, .shape = shape, .strides = apart}));
+    }
+}
+
+TEST(CopyPlan, AnyRangeOfElements) {
+    // What the threads share out: pieces that begin and end anywhere give what the whole gives.
+    auto memory = numbered_bytes(4096);
+    for (const ints& strides : {ints{20, 5, 1}, ints{1, 3, 12}, ints{-40, 0, 3}}) {
+        const auto t = made(
+            {.data = memory.data() + 2048, .shape = {3, 4, 5}, .strides = strides, .type = {tc::int_, 16}});
+        const auto wanted = copied_naively(t);
+        const tenon::detail::copy_plan plan(t);
+        for (std::int64_t first = 0; first <= 60; ++first)
+            for (std::int64_t end = first; end <= 60; ++end) {
+                std::vector<std::byte> out(wanted.size(), std::byte{0xee});
+                plan.copy(first, end, out.data());
+                auto expected = wanted;
+                std::fill(expected.begin(), expected.begin() + first * 2, std::byte{0xee});
+                std::fill(expected.begin() + end * 2, expected.end(), std::byte{0xee});
+                ASSERT_EQ(out, expected) << first << " to " << end;
+            }
+    }
+}
+
+// --- several threads --------------------------------------------------------------------------------
+
+/// Pretends a number of processors, and limits the threads that can be started.
+class Threads : public testing::Test {
+protected:
+    void SetUp() override {
+#if !defined(__GLIBC__)
+        GTEST_SKIP() << "threads cannot be stood in for here";
+#endif
+        threads_started = 0;
+    }
+    void TearDown() override { processors = threads_allowed = -1; }
+
+    /// The copy and the number of threads it took, beside this one.
+    static int expect_same(const tenon::tensor& t) { return expect_same(t, copied_quickly(t)); }
+    static int expect_same(const tenon::tensor& t, const std::vector<std::byte>& wanted) {
+        const int before = threads_started;
+        const auto copy = copy_to_host(t);
+        EXPECT_TRUE(copy) << copy.error();
+        if (!copy) return -1;
+        EXPECT_EQ(copy->nbytes(), static_cast<std::int64_t>(wanted.size()));
+        EXPECT_EQ(std::memcmp(copy->data(), wanted.data(), wanted.size()), 0);
+        return threads_started - before;
+    }
+    /// `copied_naively`, but row by row where they are compact.
+    static std::vector<std::byte> copied_quickly(const tenon::tensor_ref& t) {
+        const auto item = static_cast<std::size_t>(t.itemsize());
+        std::vector<std::byte> out(static_cast<std::size_t>(t.nbytes()));
+        std::byte* to = out.data();
+        const auto walk = [&](auto& self, std::size_t axis, const std::byte* from) -> void {
+            if (axis == static_cast<std::size_t>(t.ndim())) {
+                std::memcpy(to, from, item);
+                to += item;
+                return;
+            }
+            if (axis + 1 == static_cast<std::size_t>(t.ndim()) && t.stride(axis) == 1) {
+                const std::size_t row = item * static_cast<std::size_t>(t.shape(axis));
+                std::memcpy(to, from, row);
+                to += row;
+                return;
+            }
+            for (std::int64_t i = 0; i < t.shape(axis); ++i)
+                self(self, axis + 1, from + i * t.stride(axis) * t.itemsize());
+        };
+        walk(walk, 0, static_cast<const std::byte*>(t.data()));
+        return out;
+    }
+};
+
+/// A layout over memory that is large enough for all of them, from the middle.
+tenon::tensor big(const ints& shape, const ints& strides, dtype type) {
+    static auto words = [] {
+        std::vector<std::uint64_t> w((std::size_t{48} << 20U) / 8);  // no two pieces of it are alike
+        for (std::size_t i = 0; i < w.size(); ++i) w[i] = i * 0x9e3779b97f4a7c15U;
+        return w;
+    }();
+    auto* const memory = reinterpret_cast<std::byte*>(words.data());
+    std::int64_t low = 0;
+    std::int64_t high = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
+    const auto first = static_cast<std::size_t>(-low * type.itemsize());
+    if (first + static_cast<std::size_t>(high * type.itemsize()) > words.size() * 8)
+        throw std::out_of_range("memory");
+    return made({.data = memory + first, .shape = shape, .strides = strides, .type = type},
+                {.allow_unknown = true});
+}
+
+TEST_F(Threads, GiveWhatOneGives) {
+    const struct {
+        ints shape, strides;
+        dtype type;
+    } layouts[] = {
+        {{33 << 20}, {1}, {tc::uint, 8}},
+        {{(33 << 20) + 13}, {1}, {tc::uint, 8}},
+        {{1000, 2200}, {2200, 1}, {tc::complex, 128}},
+        {{1000, 2200}, {2700, 1}, {tc::complex, 128}},
+        {{1000, 2200}, {1, 1000}, {tc::complex, 128}},
+        {{1000, 2200}, {-2200, -1}, {tc::complex, 128}},
+        {{1000, 4400}, {0, 1}, {tc::float_, 64}},
+        {{1000, 4400}, {1, 0}, {tc::float_, 64}},
+        {{7, 11, 13, 2200}, {1, 7, -77, 1001}, {tc::complex, 128}},
+        {{340000, 5}, {5, -1}, {tc::uint, 8, 21}},
+        {{1500000, 2}, {1, 1500000}, {tc::uint, 8, 12}},
+    };
+    for (const auto& layout : layouts) {
+        SCOPED_TRACE(testing::PrintToString(layout.shape) + testing::PrintToString(layout.strides));
+        const auto t = big(layout.shape, layout.strides, layout.type);
+        const auto wanted = copied_quickly(t);
+        for (const int n : {8, 3, 1}) {
+            processors = n;
+            EXPECT_EQ(expect_same(t, wanted), n - 1) << "beside this one";
+        }
+    }
+}
+
+TEST_F(Threads, NoneForWhatIsSmall) {
+    processors = 8;
+    EXPECT_EQ(expect_same(big({1 << 20}, {1}, {tc::uint, 8})), 0);
+    EXPECT_EQ(expect_same(big({2 * tenon::detail::bytes_per_thread - 1}, {1}, {tc::uint, 8})), 0);
+    EXPECT_EQ(expect_same(big({2 * tenon::detail::bytes_per_thread}, {1}, {tc::uint, 8})), 1);
+}
+
+TEST_F(Threads, NeverMoreThanEight) {
+    processors = 1000;
+    EXPECT_EQ(expect_same(big({47 << 20}, {1}, {tc::uint, 8})), 7);
+}
+
+TEST_F(Threads, ThatCannotBeStartedAreDoneWithout) {
+    const auto t = big({1000, 2200}, {1, 1000}, {tc::complex, 128});
+    const auto wanted = copied_quickly(t);
+    for (int allowed = 0; allowed <= 7; ++allowed) {
+        SCOPED_TRACE(allowed);
+        processors = 8;
+        threads_allowed = allowed;
+        EXPECT_EQ(expect_same(t, wanted), allowed);
+    }
+}
+
+/// `hardware_concurrency` may answer 0, "not known".
+TEST_F(Threads, UnknownNumberOfProcessors) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    EXPECT_EXIT(
+        {
+            processors = 0;
+            for (const std::int64_t n : {64, 20 << 20}) {
+                const auto t = big({n}, {1}, {tc::uint, 8});
+                const auto copy = copy_to_host(t);
+                if (!copy || std::memcmp(copy->data(), t.data(), static_cast<std::size_t>(n)) != 0)
+                    std::_Exit(1);
+            }
+            std::_Exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+// --- the watch --------------------------------------------------------------------------------------
+
+struct patience {
+    int looks = 0;
+    int enough = -1;  // after so many it is given up
+    [[nodiscard]] tenon::copy_watch watch() {
+        return {[](void* p) noexcept {
+                    auto* me = static_cast<patience*>(p);
+                    return ++me->looks != me->enough;
+                },
+                this};
+    }
+};
+
+/// `looks` times what is copied between two looks, and `more` bytes; hardly any of it takes memory.
+tenon::tensor watched(std::int64_t looks, std::int64_t more) {
+    static auto row = numbered_bytes(1 << 12);
+    const std::int64_t rows = (looks * tenon::detail::bytes_per_look + more) >> 12;
+    return made({.data = row.data(), .shape = {rows, 1 << 12}, .strides = ints{0, 1}, .type = {tc::uint, 8}});
+}
+
+TEST(CopyWatch, IsNotAskedForLittle) {
+    for (const std::int64_t missing : {1 << 12, 0}) {
+        patience p{.enough = 1};
+        EXPECT_TRUE(copy_to_host(watched(1, -missing), p.watch()));
+        EXPECT_EQ(p.looks, 0);
+    }
+}
+
+TEST(CopyWatch, IsAskedBetweenThePieces) {
+    patience p;
+    const auto copy = copy_to_host(watched(2, 1 << 12), p.watch());
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(p.looks, 2);
+    const auto* bytes = static_cast<const std::byte*>(copy->data());
+    for (const std::int64_t row : {std::int64_t{0}, copy->shape(0) / 2, copy->shape(0) - 1})
+        EXPECT_EQ(std::memcmp(bytes + row * 4096, bytes, 4096), 0) << row;
+    EXPECT_TRUE(copy->is_copied());
+}
+
+TEST(CopyWatch, GivesUpHalfWay) {
+    for (const int enough : {1, 2}) {
+        patience p{.enough = enough};
+        const auto copy = copy_to_host(watched(2, 1 << 12), p.watch());  // a leak is the sanitizer's to see
+        expect_error(copy, errc::refused, "copy");
+        EXPECT_EQ(p.looks, enough);
+    }
+}
+
+TEST(CopyWatch, AbsentOneLetsEverythingPass) { EXPECT_TRUE(copy_to_host(watched(1, 1 << 12))); }
 
 }  // namespace

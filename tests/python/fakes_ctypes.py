@@ -1,4 +1,4 @@
-# tests/python/fakes_ctypes.py: DLPack structs and capsules built with ctypes alone, as a producer without a compiler would.
+# tests/python/fakes_ctypes.py: DLPack structs and capsules with ctypes alone: built as a producer without a compiler would, and taken apart.
 from __future__ import annotations
 
 import ctypes
@@ -45,13 +45,81 @@ class Versioned(ctypes.Structure):
     ]
 
 
+class ExchangeTable(ctypes.Structure):
+    """The functions as addresses: whoever calls one says how."""
+
+    _fields_ = [("version", Version), ("prev_api", ctypes.c_void_p)] + [
+        (name, ctypes.c_void_p) for name in ("allocate", "own", "to_python", "borrow", "stream")]
+
+
 assert (ctypes.sizeof(Tensor), ctypes.sizeof(Legacy), ctypes.sizeof(Versioned)) == (48, 64, 80)
+assert ctypes.sizeof(ExchangeTable) == 56
 
 Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, Destructor]
 _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
+_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_set_name = ctypes.pythonapi.PyCapsule_SetName
+_set_name.argtypes = [ctypes.py_object, ctypes.c_void_p]
+_set_destructor = ctypes.pythonapi.PyCapsule_SetDestructor
+_set_destructor.argtypes = [ctypes.py_object, ctypes.c_void_p]
+
+STRUCTS = {b"dltensor": Legacy, b"dltensor_versioned": Versioned}
+# A capsule keeps the pointer of its name: these live for ever.
+USED = {name: ctypes.create_string_buffer(b"used_" + name) for name in STRUCTS}
+
+
+def name_of(capsule) -> bytes:
+    return _get_name(capsule)
+
+
+def opened(capsule) -> Legacy | Versioned:
+    """The struct in a capsule nobody has taken, where it lies."""
+    name = _get_name(capsule)
+    return STRUCTS[name].from_address(_get_pointer(capsule, name))
+
+
+def consumed(capsule, by="rename") -> Legacy | Versioned:
+    """The struct, taken over as consumers do: renamed, the destructor taken off, or both. Its deleter is left to do."""
+    name, managed = _get_name(capsule), opened(capsule)
+    if by in ("rename", "both"):
+        _set_name(capsule, ctypes.addressof(USED[name]))
+    if by in ("destructor", "both"):
+        _set_destructor(capsule, None)
+    return managed
+
+
+def release(managed) -> None:
+    """Runs the deleter on this thread, which lets go of the GIL for it."""
+    managed.deleter(ctypes.addressof(managed))
+
+
+def release_on_native_thread(managed) -> None:
+    """Runs the deleter on a thread that Python knows nothing of, and waits for its end without the GIL."""
+    libc, thread = ctypes.CDLL(None), ctypes.c_ulong()
+    assert libc.pthread_create(ctypes.byref(thread), None, managed.deleter, ctypes.byref(managed)) == 0
+    assert libc.pthread_join(thread, None) == 0
+
+
+def described(tensor: Tensor) -> dict:
+    """What a struct says, as Python values; `strides` None when there are none."""
+    axes = range(tensor.ndim)
+    return dict(
+        data=tensor.data, device=(tensor.device.device_type, tensor.device.device_id),
+        dtype=(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes), byte_offset=tensor.byte_offset,
+        shape=tuple(tensor.shape[i] for i in axes),
+        strides=tuple(tensor.strides[i] for i in axes) if tensor.strides else None,
+    )
+
+
+def table_of(cls) -> ExchangeTable:
+    """The exchange table a class publishes."""
+    return ExchangeTable.from_address(_get_pointer(cls.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
 
 
 class CtypesProducer:

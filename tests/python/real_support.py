@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import fakes_ctypes
 import pytest
 
 import tenon
@@ -107,6 +108,64 @@ def expect(
     )
     assert dtype in repr(t)
     assert ("readonly" in repr(t)) is readonly
+
+
+class _Buffer(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t), ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int), ("ndim", ctypes.c_int), ("format", ctypes.c_char_p), ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p), ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def address_of_buffer(obj: object) -> int:
+    """Where the first element of a buffer is, of any format, layout and writability."""
+    view = _Buffer()
+    full_read_only = 0x0100 | 0x0010 | 0x0008 | 0x0004  # PyBUF_FULL_RO
+    assert ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(view), full_read_only) == 0
+    address = view.buf or 0
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    return address
+
+
+_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def struct_in(capsule: object) -> fakes_ctypes.Legacy | fakes_ctypes.Versioned:
+    """The struct of a DLPack capsule, as it lies there: for as long as the capsule is held."""
+    versioned = "versioned" in repr(capsule)
+    name, kind = (b"dltensor_versioned", fakes_ctypes.Versioned) if versioned else (b"dltensor", fakes_ctypes.Legacy)
+    struct = kind.from_address(_pointer_of(capsule, name))
+    struct.capsule = capsule
+    return struct
+
+
+Reporter = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+_Own = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+_Wrap = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))
+_Allocate = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(fakes_ctypes.Tensor), ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, Reporter
+)
+_Borrow = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(fakes_ctypes.Tensor))
+_Stream = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class ExchangeTable(ctypes.Structure):
+    """DLPackExchangeAPI, its functions called with the thread state held."""
+
+    _fields_ = [
+        ("version", fakes_ctypes.Version), ("prev_api", ctypes.c_void_p), ("allocate", _Allocate), ("own", _Own),
+        ("wrap", _Wrap), ("borrow", _Borrow), ("stream", _Stream),
+    ]  # fmt: skip
+
+
+def exchange_table(kind: type) -> ExchangeTable:
+    """The table a type publishes."""
+    capsule = kind.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
+    return ExchangeTable.from_address(_pointer_of(capsule, b"dlpack_exchange_api"))
 
 
 # --- lifetimes --------------------------------------------------------------------------------------

@@ -272,7 +272,8 @@ def test_memoryview_read_through_numpy():
         m = make(memoryview(NUMBERS).cast("i"))
         got = np.from_dlpack(tenon.asdlpack(m))
         np.testing.assert_array_equal(got, np.asarray(m), err_msg=name)
-        assert got.ctypes.data == np.asarray(m).ctypes.data, name
+        if m.nbytes:  # what is empty leaves without an address
+            assert got.ctypes.data == np.asarray(m).ctypes.data, name
 
 
 # --- mmap and shared memory -------------------------------------------------------------------------

@@ -54,10 +54,12 @@ def agrees(t, a):
 def comes_back(t, a):
     """NumPy, given the Tensor, sees the array it came from."""
     b = np.from_dlpack(t)
-    assert b.__array_interface__["data"][0] == a.__array_interface__["data"][0]
-    assert (b.shape, b.strides, b.dtype) == (a.shape, a.strides, a.dtype)
-    assert b.flags.writeable is a.flags.writeable
+    assert (b.shape, b.dtype) == (a.shape, a.dtype)
     np.testing.assert_array_equal(b, a)
+    if a.size:  # what is empty leaves without an address: NumPy makes an array of its own for it
+        assert b.__array_interface__["data"][0] == a.__array_interface__["data"][0]
+        assert b.strides == a.strides
+        assert b.flags.writeable is a.flags.writeable
 
 
 def numbers(dtype, shape=(3, 4)):
@@ -502,9 +504,7 @@ def test_any_array_reads_as_numpy_says(a):
     assert t.readonly is not a.flags.writeable
     assert t.is_contiguous is a.flags.c_contiguous
     assert raw(t) == a.tobytes()
-    b = np.from_dlpack(t)
-    assert (b.shape, b.strides, b.dtype) == (a.shape, a.strides, a.dtype)
-    assert b.tobytes() == a.tobytes()
+    comes_back(t, a)
     c = tenon.asdlpack(a, copy=True)
     assert raw(c) == a.tobytes()
     assert c.is_contiguous

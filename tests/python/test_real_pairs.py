@@ -1,4 +1,4 @@
-# tests/python/test_real_pairs.py: every producer that is installed, read by NumPy and by PyTorch through a Tensor, alone and from many threads.
+# tests/python/test_real_pairs.py: every producer that is installed, read by every other library through a Tensor and brought back, alone and from many threads.
 from __future__ import annotations
 
 import array
@@ -9,6 +9,7 @@ import mmap
 import threading
 
 import pytest
+from real_consumers import COLUMNS, CONSUMERS, LAYOUTS, try_out
 from real_support import has, need, nothing_kept, raw
 
 import tenon
@@ -145,10 +146,10 @@ def read_by_jax(t):
     return None, t.shape, np.asarray(jax.numpy.from_dlpack(t)).tobytes()
 
 
-CONSUMERS = {"numpy": read_by_numpy, "torch": read_by_torch}
+READERS = {"numpy": read_by_numpy, "torch": read_by_torch}
 
 
-@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("consumer", READERS)
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_pair(producer, consumer):
     obj, address = PRODUCERS[producer]()
@@ -158,7 +159,7 @@ def test_pair(producer, consumer):
     assert raw(t) == HOST.tobytes()
     del obj
     gc.collect()
-    assert CONSUMERS[consumer](t) == (address, (6,), HOST.tobytes())
+    assert READERS[consumer](t) == (address, (6,), HOST.tobytes())
 
 
 @pytest.mark.parametrize("producer", [p for p in PRODUCERS if p not in READ_ONLY])
@@ -211,6 +212,62 @@ def test_read_by_jax(producer):
         assert not t.is_contiguous or t.data_ptr % 64, e  # JAX's own rules on layout and alignment
         return
     assert answer == (None, (6,), HOST.tobytes())
+
+
+# --- there and back by way of another library -------------------------------------------------------
+
+# Whatever gives back an array of the type that came; a pyarrow.Buffer is bytes, whatever it was.
+WAYS = [name for name in COLUMNS if name != "pa.py_buffer"]
+HOME = {
+    "numpy": "np.from_dlpack", "numpy_read_only": "np.asarray", "numpy_slice": "np.from_dlpack", "bytes": "memoryview",
+    "bytearray": "memoryview", "array": "memoryview", "ctypes": "memoryview", "mmap": "memoryview", "torch": "torch",
+    "torch_view": "torch", "torch_leaf": "torch", "jax": "jax", "tensorflow": "tensorflow", "pyarrow": "pa.Array",
+    "pyarrow_tensor": "pa.Tensor", "tvm_ffi": "tvm_ffi", "tenon": "tvm_ffi call", "capsule": "np.from_dlpack",
+}  # fmt: skip
+
+
+def goes_on(t, way):
+    """A Tensor by way of a library to the next Tensor, or None when the library rightly refuses it."""
+    layout = ["1-d", "sliced", "read-only", "read-only, sliced"][2 * t.readonly + (not t.is_contiguous)]
+    view, look = try_out(CONSUMERS[way], t, t, LAYOUTS[layout][way], "float32")
+    if view is None:
+        return None
+    assert look.data == HOST.tobytes()
+    u = tenon.asdlpack(view)
+    assert (u.data_ptr, u.shape, u.dtype, u.strides) == (look.address, t.shape, t.dtype, look.strides or u.strides)
+    if way in ("jax", "tensorflow", "pa.Array"):  # never to be written to
+        assert u.readonly
+    elif way in ("torch", "tvm_ffi", "tvm_ffi call"):  # have no read-only arrays
+        assert not u.readonly
+    else:
+        assert u.readonly is t.readonly
+    return u
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_there_and_back(producer, way):
+    """A, tenon, B, tenon, A, tenon: one memory, one description."""
+    CONSUMERS[way].need()
+    obj, address = PRODUCERS[producer]()
+    first = tenon.asdlpack(obj)
+    del obj
+    second = goes_on(first, way)
+    if second is None:
+        return
+    CONSUMERS[HOME[producer]].need()
+    third = goes_on(second, HOME[producer])
+    last = third or second
+    if "jax" not in (way, HOME[producer]):  # which copies what is not aligned
+        assert (last.data_ptr, last.strides) == (address, first.strides)
+    del first, second, third
+    gc.collect()
+    assert raw(last) == HOST.tobytes()
+
+
+def test_every_producer_has_a_way_home():
+    assert list(HOME) == list(PRODUCERS)
+    assert (len(PRODUCERS), len(WAYS)) == (18, 10)
 
 
 # --- threads ----------------------------------------------------------------------------------------

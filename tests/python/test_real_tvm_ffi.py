@@ -1,10 +1,14 @@
-# tests/python/test_real_tvm_ffi.py: tvm-ffi tensors made from NumPy and PyTorch: one address from end to end.
+# tests/python/test_real_tvm_ffi.py: tvm-ffi tensors made from NumPy and PyTorch, and ours taken by tvm-ffi through the exchange table: one address from end to end.
 from __future__ import annotations
 
+import ctypes
 import gc
 
 import pytest
-from real_support import COPIED, expect, need, nothing_kept, poke, raw, references
+import tenon_exports
+from fakes_ctypes import Versioned
+from producers import exactly_once
+from real_support import COPIED, READ_ONLY, exchange_table, expect, need, nothing_kept, poke, raw, references
 
 import tenon
 
@@ -96,14 +100,109 @@ def test_tvm_ffi_takes_a_tensor_of_tenon():
     assert references(host) == before
 
 
-def test_tvm_ffi_is_not_given_read_only_memory_as_writable():
+def test_read_only_memory_is_said_to_be_so():
+    """The struct has the flag. tvm-ffi has no read-only tensors and ignores it, as the standard asks of such."""
     host = numbers("float32")
     host.flags.writeable = False
-    try:
-        x = tvm_ffi.from_dlpack(tenon.asdlpack(host))
-    except BufferError:
-        return
-    assert tenon.asdlpack(x).readonly
+    t = tenon.asdlpack(host)
+    before = references(host)
+    given = ctypes.c_void_p()
+    assert exchange_table(type(t)).own(t, ctypes.byref(given)) == 0
+    struct = Versioned.from_address(given.value)
+    assert (struct.flags, struct.dl_tensor.data) == (READ_ONLY, host.ctypes.data)
+    struct.deleter(given.value)
+    x = tvm_ffi.from_dlpack(t)
+    assert x.data_ptr() == host.ctypes.data
+    del x
+    gc.collect()
+    assert references(host) == before
+
+
+# --- by the exchange table --------------------------------------------------------------------------
+
+
+class Closed(tenon_exports.Matrix):
+    """Can only be had by its table: `__dlpack__` is there, and raises."""
+
+    def __dlpack__(self, **keywords):
+        raise AssertionError(f"asked for a capsule with {keywords}")
+
+
+def test_from_dlpack_takes_the_table():
+    m = Closed(2, 3)
+    with nothing_kept(m):
+        x = tvm_ffi.from_dlpack(m)
+        assert (x.data_ptr(), tuple(x.shape), str(x.dtype)) == (m.address, (2, 3), "float32")
+        del x
+
+
+# What tvm-ffi gives a function that it calls, by how the function came about.
+FUNCTIONS = {
+    "of C++": lambda: (tvm_ffi.get_global_func("testing.echo"), []),
+    "of Python": lambda: (lambda seen: (tvm_ffi.convert(lambda a: (seen.append(a.data_ptr()), a)[1]), seen))([]),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("kind", ["Tensor", "own", "user class"])
+def test_argument_goes_by_the_table_and_comes_back_as_ours(function, kind):
+    """tvm-ffi makes what a function returns by the table of the arguments: ours in, ours out."""
+    counter = tenon_exports.Counter()
+    call, seen = FUNCTIONS[function]()
+
+    def check():
+        if kind == "user class":
+            obj = Closed(2, 3)
+            address, back_type = obj.address, type(tenon_exports.produce(tenon_exports.Counter()))
+        else:
+            obj = tenon_exports.produce(counter) if kind == "own" else tenon.asdlpack(tenon_exports.versioned(counter))
+            address, back_type = obj.data_ptr, type(obj)
+        back = call(obj)
+        del obj
+        gc.collect()
+        assert seen in ([], [address])
+        assert type(back) is back_type
+        assert (back.data_ptr, back.shape, back.strides, back.dtype) == (address, (2, 3), (3, 1), "float32")
+        assert counter.releases == 0
+        assert raw(back) == ctypes.string_at(address, 24)
+
+    with exactly_once(counter, exports=None):
+        check()
+
+
+@pytest.mark.parametrize("times", [2, 300])
+def test_many_calls_lose_nothing(times):
+    counter = tenon_exports.Counter()
+    obj = tenon_exports.produce(counter)
+    echo = tvm_ffi.get_global_func("testing.echo")
+    with nothing_kept(obj):
+        for _ in range(times):
+            echo(obj)
+            tvm_ffi.from_dlpack(obj)
+    assert counter.releases == 0
+    del obj
+    gc.collect()
+    assert counter.releases == 1
+
+
+def test_tensors_in_containers():
+    """What a function packs into a container is still the same memory, whatever type it has there."""
+    counter = tenon_exports.Counter()
+
+    def check():
+        obj = tenon_exports.produce(counter)
+        inside = list(tvm_ffi.get_global_func("testing.make_array_with_tensor")(obj))
+        assert [tenon.asdlpack(x).data_ptr for x in inside] == [obj.data_ptr]
+
+    with exactly_once(counter):
+        check()
+
+
+def test_argument_that_cannot_be_described_is_an_exception():
+    m = Closed(2, 3)
+    m.fault = 1
+    with pytest.raises(RuntimeError, match="does not want to be described"):
+        tvm_ffi.get_global_func("testing.echo")(m)
 
 
 def test_memory_lives_as_long_as_the_tensor():

@@ -35,6 +35,16 @@ struct counter {
     std::atomic<bool> elsewhere{false};  // the last release came from another thread than the first export
     std::thread::id home = std::this_thread::get_id();
 
+    void hand_out() {
+        ++references;
+        ++exports;
+    }
+    void take_back() {
+        ++releases;
+        if (tenon::py::attached_thread_state() != nullptr && PyErr_Occurred() != nullptr) had_error = true;
+        elsewhere = std::this_thread::get_id() != home;
+        drop();
+    }
     void drop() {
         if (--references == 0) delete this;
     }
@@ -86,18 +96,11 @@ PyType_Spec counter_spec = {"tenon_exports.Counter", sizeof(counter_object), 0, 
 /// A deleter that frees `memory` and counts.
 class counted_release {
 public:
-    counted_release(counter* count, void* memory) : count_(count), memory_(memory) {
-        ++count->references;
-        ++count->exports;
-    }
+    counted_release(counter* count, void* memory) : count_(count), memory_(memory) { count->hand_out(); }
     void operator()(void*) const {
         std::free(memory_);
-        ++count_->releases;
-        if (tenon::py::attached_thread_state() != nullptr && PyErr_Occurred() != nullptr)
-            count_->had_error = true;
-        count_->elsewhere = std::this_thread::get_id() != count_->home;
         const bool throws = count_->throws;
-        count_->drop();
+        count_->take_back();
         if (throws) throw std::runtime_error("a deleter that throws");
     }
 
@@ -160,7 +163,7 @@ struct wanted {
                 data.assign(bytes, static_cast<std::size_t>(size));
             } else {
                 PyErr_Format(PyExc_TypeError, "no such field: %s", name.c_str());
-                throw fakes::bad_argument{};
+                fakes::require(false);
             }
         }
     }
@@ -261,6 +264,22 @@ PyObject* empty_like(PyObject*, PyObject* args) try {
     return nullptr;
 }
 
+/// call_slot(address, first, second): calls an `int(void*, void*)` of an exchange table and returns what it
+/// returned, and the exception it left behind or None: ctypes would show one of the two.
+PyObject* call_slot(PyObject*, PyObject* args) {
+    unsigned long long function = 0, first = 0, second = 0;
+    if (PyArg_ParseTuple(args, "KKK", &function, &first, &second) == 0) return nullptr;
+    const auto slot = reinterpret_cast<int (*)(void*, void*)>(static_cast<std::uintptr_t>(function));
+    const int outcome = slot(reinterpret_cast<void*>(static_cast<std::uintptr_t>(first)),
+                             reinterpret_cast<void*>(static_cast<std::uintptr_t>(second)));
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return Py_BuildValue("(iN)", outcome, value != nullptr ? value : ref::borrow(Py_None).release());
+}
+
 // --- classes of a user --------------------------------------------------------------------------------
 
 /// A class whose Python objects are `boxed`, with faults a test can switch on.
@@ -271,6 +290,7 @@ struct matrix {
 };
 tensor_info describe(const matrix& m) {
     if (m.fault == 1) throw std::runtime_error("this matrix does not want to be described");
+    // NOLINTNEXTLINE(bugprone-std-exception-baseclass): that is the point
     if (m.fault == 2) throw 42;
     return tensor_info::contiguous(m.values.data(), {m.fault == 3 ? -m.rows : m.rows, m.columns}).writable();
 }
@@ -319,10 +339,7 @@ PyType_Spec matrix_spec = {"tenon_exports.Matrix", sizeof(matrix_object), 0,
 struct inline_block {
     std::array<double, 4> values{1, 2, 3, 4};
     counter* count;
-    explicit inline_block(counter* c) : count(c) {
-        ++c->references;
-        ++c->exports;
-    }
+    explicit inline_block(counter* c) : count(c) { c->hand_out(); }
     inline_block(inline_block&& o) noexcept : values(o.values), count(std::exchange(o.count, nullptr)) {
         o.values.fill(-1);  // whoever reads the old place reads this
     }
@@ -330,9 +347,7 @@ struct inline_block {
     inline_block& operator=(const inline_block&) = delete;
     inline_block& operator=(inline_block&&) = delete;
     ~inline_block() {
-        if (count == nullptr) return;
-        ++count->releases;
-        count->drop();
+        if (count != nullptr) count->take_back();
     }
 };
 tensor_info describe(inline_block& b) { return tensor_info::contiguous(b.values.data(), {2, 2}); }
@@ -356,6 +371,7 @@ PyMethodDef functions[] = {
     {"there_and_back", there_and_back, METH_VARARGS, "from_python, then to_python(t, like)."},
     {"empty_like", empty_like, METH_VARARGS, "empty_like(like, shape, dtype, back=True)."},
     {"inline_object", inline_object, METH_O, "tensor::own of an object with its memory inside."},
+    {"call_slot", call_slot, METH_VARARGS, "A function of an exchange table: (outcome, exception)."},
     {nullptr, nullptr, 0, nullptr},
 };
 
