@@ -13,15 +13,24 @@
 
 namespace tenon {
 
+namespace detail {
+/// An integer that counts: neither a truth value nor a character.
+template <class I>
+concept number = std::integral<I> && requires(I i) { std::in_range<std::int64_t>(i); } &&
+                 !std::same_as<I, bool> && !std::same_as<I, char> && !std::same_as<I, wchar_t> &&
+                 !std::same_as<I, char8_t> && !std::same_as<I, char16_t> && !std::same_as<I, char32_t>;
+}  // namespace detail
+
 /// A list of up to `max_rank` numbers, made from `{rows, columns}` of whatever integer types, from a vector,
-/// an array or a span. A number that does not fit 64 signed bits becomes the largest that does, which no
-/// check lets pass; a list that is too long keeps its length and is refused for it.
+/// an array or a span. A number that does not fit 64 signed bits becomes the lowest that does, which is
+/// no extent, and as a stride reaches outside the address space; a list that is too long keeps its length and
+/// is refused for it.
 class axes {
 public:
     axes() noexcept : count_(0) {}  // NOLINT(modernize-use-equals-default): values_ stays uninitialised
 
-    template <std::integral... I>
-        requires(sizeof...(I) > 0 && (!std::same_as<I, bool> && ...))
+    template <detail::number... I>
+        requires(sizeof...(I) > 0)
     axes(I... numbers) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
         (append(numbers), ...);
     }
@@ -40,11 +49,11 @@ public:
 private:
     static constexpr auto capacity = static_cast<std::size_t>(max_rank);
 
-    template <std::integral I>
+    template <detail::number I>
     void append(I number) noexcept {
         if (count_ < capacity) {
             values_[count_] = std::in_range<std::int64_t>(number) ? static_cast<std::int64_t>(number)
-                                                                  : std::numeric_limits<std::int64_t>::max();
+                                                                  : std::numeric_limits<std::int64_t>::min();
         }
         ++count_;
     }

@@ -112,20 +112,21 @@ private:
     std::array<axis, static_cast<std::size_t>(max_rank)> axes_;  // the fastest first
 };
 
-// Below this a second thread costs more than it brings: starting one takes as long as copying some 100 kB,
-// and memory that fits the caches is as quick by one.
+// Below this a second thread costs more than it brings: starting one takes as long as copying nearly a
+// megabyte, and memory that fits the caches is as quick by one.
 inline constexpr std::int64_t bytes_per_thread = std::int64_t{4} << 20U;
 // More do not make memory any faster.
 inline constexpr std::int64_t max_copy_threads = 8;
-// A copy of this much takes about ten milliseconds, and then the watch is asked.
+// A copy of this much takes some tens of milliseconds, and then the watch is asked.
 inline constexpr std::int64_t bytes_per_look = std::int64_t{64} << 20U;
 
 /// Copies elements `first` to `end`, shared out among threads; where none can be started, by this one.
 inline void copy_shared(const copy_plan& plan, std::int64_t first, std::int64_t end, std::int64_t item,
                         std::byte* target) noexcept {
-    const std::int64_t wanted = std::clamp<std::int64_t>(
-        (end - first) * item / bytes_per_thread, 1,
-        std::min(max_copy_threads, static_cast<std::int64_t>(std::thread::hardware_concurrency())));
+    std::int64_t wanted = std::min((end - first) * item / bytes_per_thread, max_copy_threads);
+    // Only asked where it matters: the answer is read from a file, and takes longer than a small copy.
+    if (wanted > 1) wanted = std::min(wanted, static_cast<std::int64_t>(std::thread::hardware_concurrency()));
+    if (wanted <= 1) return plan.copy(first, end, target);  // 0 processors: nobody knows
     const std::int64_t share = (end - first + wanted - 1) / wanted;
     std::array<std::thread, static_cast<std::size_t>(max_copy_threads)> helpers;
     std::size_t started = 0;

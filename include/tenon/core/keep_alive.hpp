@@ -1,10 +1,11 @@
 // tenon/core/keep_alive.hpp: what keeps a tensor's memory alive: three words that release it once.
 #pragma once
 
-#include <memory>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#include <tenon/core/attributes.hpp>
 
 namespace tenon {
 
@@ -48,18 +49,58 @@ private:
 
 namespace detail {
 
+/// Lets go of many things that keep one another alive without recursing into each: a tensor may keep a
+/// library's array that keeps a tensor of ours... What is let go of deep inside another release waits for the
+/// outermost to come round to it.
+class release_chain {
+public:
+    struct link {
+        link* next;
+        void (*finish)(link*) noexcept;
+    };
+    static void run(link* first) noexcept {
+        state& here = current();
+        if (here.depth >= max_depth) {
+            first->next = here.waiting;
+            here.waiting = first;
+            return;
+        }
+        ++here.depth;
+        first->finish(first);
+        while (here.depth == 1 && here.waiting != nullptr) {
+            link* const next = here.waiting;
+            here.waiting = next->next;
+            next->finish(next);
+        }
+        --here.depth;
+    }
+
+private:
+    static constexpr int max_depth = 32;
+    struct state {
+        int depth = 0;
+        link* waiting = nullptr;
+    };
+    TENON_PRIVATE static state& current() noexcept {
+        static thread_local constinit state here;
+        return here;
+    }
+};
+
 /// An object of any class, moved to the heap to stay there.
 template <class Owner>
-struct box {
+struct box : release_chain::link {
     Owner object;
-    static void release(void* self, void*) noexcept { delete static_cast<box*>(self); }
+    explicit box(Owner&& o) : link{nullptr, &box::let_go}, object(std::move(o)) {}
+    static void release(void* self, void*) noexcept { release_chain::run(static_cast<box*>(self)); }
+    static void let_go(link* self) noexcept { delete static_cast<box*>(self); }
 };
 
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
 /// (then it stays where it was).
 template <class Owner>
 [[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out) {
-    auto* const kept = new (std::nothrow) box<Owner>{std::move(object)};
+    auto* const kept = new (std::nothrow) box<Owner>(std::move(object));
     if (kept == nullptr) return nullptr;
     out = keep_alive(kept, &box<Owner>::release);
     return &kept->object;
@@ -75,37 +116,43 @@ void call_deleter(void* pointer, void*) noexcept try {
 /// A deleter that is a value: a function pointer, or a lambda that captures.
 template <class Pointer, class Deleter>
 struct bound_deleter {
-    Pointer pointer;
     Deleter deleter;
+    Pointer pointer;
 
-    bound_deleter(Pointer p, Deleter d) : pointer(p), deleter(std::move(d)) {}
-    bound_deleter(bound_deleter&& o) noexcept(std::is_nothrow_move_constructible_v<Deleter>)
-        : pointer(o.pointer), deleter(std::move(o.deleter)), armed(std::exchange(o.armed, false)) {}
-    bound_deleter(const bound_deleter&) = delete;
-    bound_deleter& operator=(const bound_deleter&) = delete;
-    bound_deleter& operator=(bound_deleter&&) = delete;
-    ~bound_deleter() {
-        if (armed) {
-            try {
-                deleter(pointer);
-            } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
-            }
-        }
+    static void release(void* self, void*) noexcept {
+        auto* const bound = static_cast<bound_deleter*>(self);
+        run(bound->deleter, bound->pointer);
+        delete bound;
     }
-    bool armed = true;
+    static void run(auto& deleter, Pointer pointer) noexcept try {
+        deleter(pointer);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
+    }
 };
 
 /// Keeps a pointer until its deleter has to run. Without memory to remember the deleter in, it runs now and
-/// false is returned.
+/// false is returned; it also runs when it throws on its way there.
 template <class Pointer, class Deleter>
-[[nodiscard]] bool keep_deleted(Pointer pointer, Deleter deleter, keep_alive& out) {
-    if constexpr (std::is_empty_v<Deleter> && std::is_default_constructible_v<Deleter>) {
-        out =
-            keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, Deleter>);
+[[nodiscard]] bool keep_deleted(Pointer pointer, Deleter&& deleter, keep_alive& out) {
+    using value = std::remove_cvref_t<Deleter>;
+    if constexpr (std::is_empty_v<value> && std::is_default_constructible_v<value>) {
+        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>);
         return true;
     } else {
-        bound_deleter<Pointer, Deleter> bound(pointer, std::move(deleter));
-        return keep_moved(bound, out) != nullptr;
+        using bound = bound_deleter<Pointer, value>;
+        bound* kept = nullptr;
+        try {
+            kept = new (std::nothrow) bound{std::forward<Deleter>(deleter), pointer};
+        } catch (...) {
+            bound::run(deleter, pointer);
+            throw;
+        }
+        if (kept == nullptr) {
+            bound::run(deleter, pointer);
+            return false;
+        }
+        out = keep_alive(kept, &bound::release);
+        return true;
     }
 }
 

@@ -26,44 +26,6 @@ struct export_view {
 
 namespace detail {
 
-/// Lets go of many things that keep one another alive without recursing into each: a tensor may keep a
-/// library's array that keeps a tensor of ours... What is let go of deep inside another release waits for the
-/// outermost to come round to it.
-class release_chain {
-public:
-    struct link {
-        link* next;
-        void (*finish)(link*) noexcept;
-    };
-    static void run(link* first) noexcept {
-        state& here = current();
-        if (here.depth >= max_depth) {
-            first->next = here.waiting;
-            here.waiting = first;
-            return;
-        }
-        ++here.depth;
-        first->finish(first);
-        while (here.depth == 1 && here.waiting != nullptr) {
-            link* const next = here.waiting;
-            here.waiting = next->next;
-            next->finish(next);
-        }
-        --here.depth;
-    }
-
-private:
-    static constexpr int max_depth = 32;
-    struct state {
-        int depth = 0;
-        link* waiting = nullptr;
-    };
-    TENON_PRIVATE static state& current() noexcept {
-        static thread_local constinit state here;
-        return here;
-    }
-};
-
 /// One allocation: the managed struct, what keeps the memory alive, then shape and strides.
 template <class Managed>
 struct managed_block : release_chain::link {

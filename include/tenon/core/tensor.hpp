@@ -79,8 +79,10 @@ public:
     [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values, const axes& shape) {
         static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of elements");
         const auto held = static_cast<std::int64_t>(values.size());
-        if (const auto wanted = element_count_of(shape); wanted && *wanted != held)
+        if (const auto wanted = element_count_of(shape); wanted && *wanted != held) {
+            const std::vector<T, A> gone = std::move(values);
             return refused("shape", "it does not have as many elements as the vector", *wanted, held);
+        }
         return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
     template <class T, class A>
@@ -196,7 +198,10 @@ private:
     [[nodiscard]] static result<tensor> own_moved(Owner& object, Describe&& describe_it) {
         keep_alive owner;
         Owner* const there = detail::keep_moved(object, owner);
-        if (there == nullptr) return out_of_memory("owner");
+        if (there == nullptr) {
+            [[maybe_unused]] const Owner gone = std::move(object);
+            return out_of_memory("owner");
+        }
         return adopt_own(describe_it(*there), owner);
     }
 
