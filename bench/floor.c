@@ -3,57 +3,8 @@
 /* Nothing here validates, falls back or explains: it is the lower bound that a library is measured
    against, not a way to write one. Every function is METH_O, returns None and ends in sink(). */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
+#include "floor.h"
 #include "sink.h"
-
-/* -- DLPack 1.3, only what is called --------------------------------------------------------------- */
-
-typedef struct {
-    uint32_t major, minor;
-} dl_version;
-typedef struct {
-    int32_t type, id;
-} dl_device;
-typedef struct {
-    uint8_t code, bits;
-    uint16_t lanes;
-} dl_dtype;
-
-typedef struct {
-    void* data;
-    dl_device device;
-    int32_t ndim;
-    dl_dtype dtype;
-    int64_t* shape;
-    int64_t* strides;
-    uint64_t byte_offset;
-} dl_tensor;
-
-typedef struct dl_legacy {
-    dl_tensor tensor;
-    void* context;
-    void (*deleter)(struct dl_legacy*);
-} dl_legacy;
-
-typedef struct dl_versioned {
-    dl_version version;
-    void* context;
-    void (*deleter)(struct dl_versioned*);
-    uint64_t flags;
-    dl_tensor tensor;
-} dl_versioned;
-
-typedef struct {
-    dl_version version;
-    void* previous;
-    void* allocate;
-    int (*owned)(void* object, dl_versioned** out);
-    void* to_python;
-    int (*borrowed)(void* object, dl_tensor* out);
-    void* current_stream;
-} exchange_table;
 
 /* -- NumPy's public structs, the prefix that 1.x and 2.x share ------------------------------------- */
 
@@ -84,13 +35,9 @@ static PyObject* kwnames;     /* ("max_version",) */
 
 static PyObject* setup_torch(PyObject* module, PyObject* type) {
     (void)module;
-    PyObject* capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
-    if (!capsule) return NULL;
-    torch_table = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
-    Py_DECREF(capsule);
+    torch_table = find_table(type);
     if (!torch_table) return NULL;
-    if (torch_table->version.major != 1 || !torch_table->borrowed)
-        return PyErr_Format(PyExc_RuntimeError, "unusable exchange table");
+    if (!torch_table->borrowed) return PyErr_Format(PyExc_RuntimeError, "unusable exchange table");
     torch_type = (PyTypeObject*)Py_NewRef(type);
     Py_RETURN_NONE;
 }

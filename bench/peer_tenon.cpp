@@ -1,10 +1,12 @@
-// bench/peer_tenon.cpp: takes one argument through Tenon, borrowed for the call and owned.
+// bench/peer_tenon.cpp: arguments through Tenon, borrowed and owned, and memory handed to Python.
 
 #include <tenon/py.hpp>
 
 #include "sink.h"
+#include "source.h"
 
 #include <optional>
+#include <utility>
 
 namespace {
 
@@ -40,10 +42,42 @@ PyObject* last_address(PyObject*, PyObject*) {
     return PyLong_FromVoidPtr(reinterpret_cast<void*>(sink_data));
 }
 
+// What `leave` makes of the memory as a tensor.
+PyObject* give(auto&& leave) {
+    auto t = tenon::tensor::own(tenon::tensor_info::contiguous(source_memory, {SOURCE_EXTENT, SOURCE_EXTENT}),
+                                [](void*) { source_release(); });
+    if (!t) return tenon::py::raise(t.error()), nullptr;
+    return leave(std::move(*t));
+}
+
+PyObject* to_like(PyObject*, PyObject* like) {
+    return give([&](tenon::tensor&& t) { return tenon::py::to_python(std::move(t), like); });
+}
+
+PyObject* to_capsule(PyObject*, PyObject*) {
+    return tenon::py::to_capsule(
+        tenon::tensor_info::contiguous(source_memory, {SOURCE_EXTENT, SOURCE_EXTENT}),
+        [](void*) { source_release(); });
+}
+
+PyObject* to_producer(PyObject*, PyObject*) {
+    return give([](tenon::tensor&& t) { return tenon::py::to_python(std::move(t)); });
+}
+
+PyObject* address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(source_memory); }
+
+PyObject* releases(PyObject*, PyObject*) { return PyLong_FromLongLong(source_releases); }
+
 PyMethodDef methods[] = {
     {"take_borrowed", take_borrowed, METH_O, "Borrow the argument for the length of the call."},
     {"take_owned", take_owned, METH_O, "Import the argument as an owner and release it."},
     {"last_address", last_address, METH_NOARGS, "The address the last call saw."},
+    {"to_torch", to_like, METH_O, "As an array of the argument's library."},
+    {"to_numpy", to_like, METH_O, "As an array of the argument's library."},
+    {"to_capsule", to_capsule, METH_O, "As a DLPack capsule."},
+    {"to_producer", to_producer, METH_O, "As a producer object."},
+    {"address", address, METH_NOARGS, "Where the memory lies."},
+    {"releases", releases, METH_NOARGS, "How often it was given back."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -14,8 +14,6 @@ from pathlib import Path
 
 from timing import Case
 
-BEGIN, END = "<!-- quick:begin -->", "<!-- quick:end -->"
-
 
 @dataclass(frozen=True)
 class Ratio:
@@ -41,22 +39,27 @@ class Promise:
         return value <= self.bound if self.relation == "at most" else value >= self.bound
 
 
+@dataclass(frozen=True)
+class Table:
+    """What is shown of a set of cases: rows and columns in order, ratios between columns, promised bounds."""
+
+    marker: str  # names its block in a Markdown file
+    heading: str
+    titles: dict[str, str]  # row -> words
+    columns: Sequence[str]
+    ratios: Sequence[Ratio]
+    promises: Sequence[Promise]
+    cases: Sequence[Case]
+    remarks: Sequence[str]
+
+
 class Report:
     """The fastest case of each cell, the ratios between them, and where all of it was measured."""
 
-    def __init__(
-        self,
-        titles: dict[str, str],
-        columns: Sequence[str],
-        ratios: Sequence[Ratio],
-        cases: list[Case],
-        machine: dict[str, str],
-        remarks: list[str],
-    ) -> None:
-        self.titles, self.columns, self.ratios = titles, columns, ratios
-        self.cases, self.machine, self.remarks = cases, machine, remarks
+    def __init__(self, table: Table, machine: dict[str, str]) -> None:
+        self.table, self.machine = table, machine
         self.cells: dict[tuple[str, str], Case] = {}
-        for case in cases:
+        for case in table.cases:
             shown = self.cells.setdefault((case.row, case.column), case)
             # A copy is another job: it stands for a column only where nothing else works.
             if (case.copies, case.best) < (shown.copies, shown.best):
@@ -67,12 +70,12 @@ class Report:
         return over.best / under.best if over and under else None
 
     def header(self) -> list[str]:
-        return ["ns per call", *self.columns, *(ratio.title for ratio in self.ratios)]
+        return ["ns per call", *self.table.columns, *(ratio.title for ratio in self.table.ratios)]
 
     def lines(self) -> Iterator[list[str]]:
-        for row, title in self.titles.items():
-            cells = (self.cells.get((row, column)) for column in self.columns)
-            ratios = (self.ratio(row, ratio) for ratio in self.ratios)
+        for row, title in self.table.titles.items():
+            cells = (self.cells.get((row, column)) for column in self.table.columns)
+            ratios = (self.ratio(row, ratio) for ratio in self.table.ratios)
             yield [title, *map(_cell, cells), *map(_ratio, ratios)]
 
     def notes(self) -> Iterator[str]:
@@ -80,18 +83,18 @@ class Report:
         if chosen:
             yield f"Where a contender has several ways the fastest is shown, row by row: {chosen}."
         noise = sorted(case.median / case.best - 1 for case in self.cells.values())
-        rounds, typical, worst = len(self.cases[0].rounds), statistics.median(noise), noise[-1]
+        rounds, typical, worst = len(self.table.cases[0].rounds), statistics.median(noise), noise[-1]
         yield (
             f"Best of {rounds} interleaved rounds. The median lies {typical:.0%} above the best in the "
             f"typical cell and {worst:.0%} in the worst."
         )
-        yield from self.remarks
+        yield from self.table.remarks
 
     def _chosen(self) -> Iterator[str]:
-        for column in self.columns:
-            timed = [case for case in self.cases if case.column == column and case.variant != "empty"]
+        for column in self.table.columns:
+            timed = [case for case in self.table.cases if case.column == column and case.variant != "empty"]
             shown = [f"`{case.variant}`" for case in timed if self.cells[case.row, column] is case]
-            if len({case.variant for case in timed}) > 1:
+            if len(timed) > len(shown):
                 yield f"{column} " + ", ".join(shown)
 
 
@@ -119,6 +122,10 @@ def describe_machine(distributions: Sequence[str], pinned: bool) -> dict[str, st
     return machine
 
 
+def in_words(machine: dict[str, str]) -> str:
+    return "; ".join(f"{key} {value}" for key, value in machine.items())
+
+
 def _cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -131,24 +138,24 @@ def _cpu_model() -> str:
 
 def show(report: Report) -> None:
     """Prints the report, as a rich table where rich is installed."""
-    print("; ".join(f"{key} {value}" for key, value in report.machine.items()))
+    print(f"\n{report.table.heading}")
     try:
-        from rich.console import Console
-        from rich.table import Table
+        import rich.console
+        import rich.table
     except ImportError:
         lines = [report.header(), *report.lines()]
         widths = [max(map(len, column)) for column in zip(*lines)]
         for first, *rest in lines:
             print(first.ljust(widths[0]), *map(str.rjust, rest, widths[1:]), sep="  ")
     else:
-        table = Table()
+        table = rich.table.Table()
         for i, name in enumerate(report.header()):
             style = "bold" if name.startswith("Tenon") else ""
             table.add_column(name, justify="right" if i else "left", style=style, no_wrap=i == 0)
         for line in report.lines():
             table.add_row(*line)
-        console = Console()
-        (console if console.is_terminal else Console(width=150)).print(table)
+        console = rich.console.Console()
+        (console if console.is_terminal else rich.console.Console(width=150)).print(table)
     for note in report.notes():
         print("- " + note.replace("`", ""))
 
@@ -156,9 +163,9 @@ def show(report: Report) -> None:
 def as_markdown(report: Report) -> str:
     header = report.header()
     rows = [header, ["---", *["---:"] * (len(header) - 1)], *report.lines()]
-    about = "; ".join(f"{key} {value}" for key, value in report.machine.items())
     table = ("| " + " | ".join(row) + " |" for row in rows)
-    return "\n".join([f"Measured: {about}.", "", *table, "", *(f"- {note}" for note in report.notes())])
+    notes = (f"- {note}" for note in report.notes())
+    return "\n".join([f"Measured: {in_words(report.machine)}.", "", *table, "", *notes])
 
 
 def write_markdown(report: Report, target: str) -> None:
@@ -167,44 +174,57 @@ def write_markdown(report: Report, target: str) -> None:
         print(as_markdown(report))
         return
     path = Path(target)
-    head, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    first, last = (f"<!-- {report.table.marker}:{which} -->" for which in ("begin", "end"))
+    head, begin, rest = path.read_text(encoding="utf-8").partition(first)
+    _, end, tail = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{target} has no {BEGIN} ... {END} block to fill")
-    path.write_text(f"{head}{BEGIN}\n{as_markdown(report)}\n{END}{tail}", encoding="utf-8")
+        raise SystemExit(f"{target} has no {first} ... {last} block to fill")
+    path.write_text(f"{head}{begin}\n{as_markdown(report)}\n{end}{tail}", encoding="utf-8")
 
 
-def write_json(report: Report, target: str) -> None:
+def write_json(reports: Sequence[Report], target: str) -> None:
     """Every timed case, shown or not."""
-    cases = [
-        {
-            "row": case.row,
-            "column": case.column,
-            "variant": case.variant,
-            "shown": report.cells[case.row, case.column] is case,
-            "copies": case.copies,
-            "best_ns": round(case.best, 2),
-            "median_ns": round(case.median, 2),
-            "rounds": len(case.rounds),
-            "loops": case.loops,
-        }
-        for case in report.cases
-    ]
-    ratios = {row: {r.title: report.ratio(row, r) for r in report.ratios} for row in report.titles}
-    document = {"machine": report.machine, "ratios": ratios, "cases": cases, "remarks": report.remarks}
+    document = {
+        "machine": reports[0].machine,
+        "tables": {
+            report.table.marker: {
+                "ratios": {
+                    row: {r.title: report.ratio(row, r) for r in report.table.ratios}
+                    for row in report.table.titles
+                },
+                "cases": [_as_json(case, report) for case in report.table.cases],
+                "remarks": report.table.remarks,
+            }
+            for report in reports
+        },
+    }
     Path(target).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def check(report: Report, promises: Sequence[Promise]) -> bool:
+def _as_json(case: Case, report: Report) -> dict[str, object]:
+    return {
+        "row": case.row,
+        "column": case.column,
+        "variant": case.variant,
+        "shown": report.cells[case.row, case.column] is case,
+        "copies": case.copies,
+        "best_ns": round(case.best, 2),
+        "median_ns": round(case.median, 2),
+        "rounds": len(case.rounds),
+        "loops": case.loops,
+    }
+
+
+def check(report: Report) -> bool:
     """Says of each promise whether it holds; one that could not be measured does not."""
     kept = True
-    for promise in promises:
+    for promise in report.table.promises:
         value = report.ratio(promise.row, promise.ratio)
         ok = promise.kept(value)
         kept = kept and ok
         found = "not measured" if value is None else f"{value:.2f}x"
         print(
-            f"{'ok  ' if ok else 'FAIL'} {report.titles.get(promise.row, promise.row)}: "
+            f"{'ok  ' if ok else 'FAIL'} {report.table.titles.get(promise.row, promise.row)}: "
             f"{promise.ratio.title} is {found}, promised {promise.relation} {promise.bound:g}x"
         )
     return kept

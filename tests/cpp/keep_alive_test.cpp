@@ -176,7 +176,8 @@ TEST(KeepMoved, StaysWhereItIs) {
         EXPECT_NE(there, &source);
         EXPECT_EQ(counted::alive, 2);
         const keep_alive moved = std::move(k);
-        EXPECT_EQ(moved.subject(), there) << "moving what keeps it does not move the object";
+        EXPECT_EQ(&static_cast<detail::box<counted>*>(moved.subject())->object, there)
+            << "moving what keeps it does not move the object";
         EXPECT_EQ(counted::alive, 2);
     }
     EXPECT_EQ(counted::alive, 0);

@@ -43,7 +43,8 @@ inline void release_aligned(void* memory, void*) noexcept {
         ::operator new(bytes != 0 ? bytes : 1, std::align_val_t{allocation_alignment}, std::nothrow);
     if (memory == nullptr) return out_of_memory("data");
     const tensor_info info = tensor_info::contiguous(memory, type, shape);
-    return tensor::own(padded ? info.padded() : info, keep_alive(memory, detail::release_aligned));
+    return tensor::own(padded ? info.padded() : info,
+                       keep_alive(memory, detail::release_aligned, keep_alive::plain_memory()));
 }
 template <class T>
 [[nodiscard]] result<tensor> allocate(const axes& shape) noexcept {

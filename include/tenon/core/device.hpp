@@ -28,16 +28,25 @@ struct device {
     [[nodiscard]] constexpr bool is_rocm() const noexcept { return type == abi::device_code::rocm; }
     /// Plain code on the host may dereference its pointers: CPU, pinned and managed memory.
     [[nodiscard]] constexpr bool is_host_accessible() const noexcept {
-        return type == abi::device_code::cpu || type == abi::device_code::cuda_host ||
-               type == abi::device_code::rocm_host || type == abi::device_code::cuda_managed;
+        return is_one_of(abi::device_code::cpu, abi::device_code::cuda_host, abi::device_code::rocm_host,
+                         abi::device_code::cuda_managed);
     }
     /// `data` is an opaque handle (a buffer object) and not an address: offsets cannot be added to it.
     [[nodiscard]] constexpr bool has_opaque_handle() const noexcept {
-        return type == abi::device_code::opencl || type == abi::device_code::vulkan ||
-               type == abi::device_code::metal || type == abi::device_code::webgpu;
+        return is_one_of(abi::device_code::opencl, abi::device_code::vulkan, abi::device_code::metal,
+                         abi::device_code::webgpu);
     }
     /// Work is ordered by streams that `__dlpack__(stream=...)` speaks of.
     [[nodiscard]] constexpr bool has_streams() const noexcept { return is_cuda() || is_rocm(); }
+
+private:
+    /// One look at a set of bits instead of one comparison for each.
+    [[nodiscard]] constexpr bool is_one_of(auto... kinds) const noexcept {
+        constexpr auto bit = [](std::int32_t kind) {
+            return std::uint64_t{1} << static_cast<unsigned>(kind);
+        };
+        return static_cast<std::uint32_t>(type) < 64U && ((bit(kinds) | ...) & bit(type)) != 0;
+    }
 };
 
 namespace detail {

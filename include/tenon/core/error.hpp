@@ -113,6 +113,10 @@ public:
 
     result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
     result(tenon::error e) noexcept : state_(std::in_place_index<1>, e) {}
+    /// A value made where it will stay: for classes that are costly to move.
+    template <class... Args>
+    explicit result(std::in_place_t, Args&&... args)
+        : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
 
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }

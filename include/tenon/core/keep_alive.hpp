@@ -16,15 +16,15 @@ public:
 
     keep_alive() noexcept = default;
     keep_alive(void* subject, release_fn release, void* context = nullptr) noexcept
-        : subject_(subject), context_(context), release_(release) {}
+        : subject_(subject), release_(release), context_(context) {}
     keep_alive(keep_alive&& o) noexcept
-        : subject_(o.subject_), context_(o.context_), release_(std::exchange(o.release_, nullptr)) {}
+        : subject_(o.subject_), release_(std::exchange(o.release_, nullptr)), context_(o.context_) {}
     keep_alive& operator=(keep_alive&& o) noexcept {
         if (this != &o) {
             reset();
             subject_ = o.subject_;
-            context_ = o.context_;
             release_ = std::exchange(o.release_, nullptr);
+            context_ = o.context_;
         }
         return *this;
     }
@@ -38,13 +38,20 @@ public:
     /// Forgets what it kept, without releasing it.
     void disown() noexcept { release_ = nullptr; }
 
+    /// The context of a release that gives plain memory back and lets go of nothing else.
+    [[nodiscard]] TENON_PRIVATE static void* plain_memory() noexcept {
+        static char mark;
+        return &mark;
+    }
+    [[nodiscard]] bool keeps_plain_memory() const noexcept { return context_ == plain_memory(); }
+
     [[nodiscard]] void* subject() const noexcept { return subject_; }
     [[nodiscard]] release_fn release_function() const noexcept { return release_; }
 
 private:
     void* subject_ = nullptr;
-    void* context_ = nullptr;
     release_fn release_ = nullptr;
+    void* context_ = nullptr;
 };
 
 namespace detail {
@@ -54,19 +61,22 @@ namespace detail {
 /// outermost to come round to it.
 class release_chain {
 public:
-    struct link {
+    struct link {  // written only when it has to wait
         link* next;
         void (*finish)(link*) noexcept;
     };
-    static void run(link* first) noexcept {
+    /// `Link::let_go(first)`, now or later.
+    template <class Link>
+    static void run(Link* first) noexcept {
         state& here = current();
-        if (here.depth >= max_depth) {
+        if (here.depth >= max_depth) [[unlikely]] {
             first->next = here.waiting;
+            first->finish = &Link::let_go;
             here.waiting = first;
             return;
         }
         ++here.depth;
-        first->finish(first);
+        Link::let_go(first);
         while (here.depth == 1 && here.waiting != nullptr) {
             link* const next = here.waiting;
             here.waiting = next->next;
@@ -91,7 +101,7 @@ private:
 template <class Owner>
 struct box : release_chain::link {
     Owner object;
-    explicit box(Owner&& o) : link{nullptr, &box::let_go}, object(std::move(o)) {}
+    explicit box(Owner&& o) : object(std::move(o)) {}
     static void release(void* self, void*) noexcept { release_chain::run(static_cast<box*>(self)); }
     static void let_go(link* self) noexcept { delete static_cast<box*>(self); }
 };
@@ -136,7 +146,9 @@ template <class Pointer, class Deleter>
 [[nodiscard]] bool keep_deleted(Pointer pointer, Deleter&& deleter, keep_alive& out) {
     using value = std::remove_cvref_t<Deleter>;
     if constexpr (std::is_empty_v<value> && std::is_default_constructible_v<value>) {
-        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>);
+        // It is told an address and has nothing else to go by.
+        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>,
+                         keep_alive::plain_memory());
         return true;
     } else {
         using bound = bound_deleter<Pointer, value>;

@@ -14,7 +14,9 @@
 #include <tenon/core/error.hpp>
 #include <tenon/core/keep_alive.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/tensor_info.hpp>
 #include <tenon/core/tensor_ref.hpp>
+#include <tenon/core/validate.hpp>
 
 namespace tenon {
 
@@ -40,7 +42,10 @@ struct managed_block : release_chain::link {
     static void release(Managed* self) noexcept {
         managed_block* const block = of(self);
         if (block->released != nullptr) *block->released = true;
-        release_chain::run(block);
+        if (block->owner.keeps_plain_memory())
+            let_go(block);
+        else
+            release_chain::run(block);
     }
     static void let_go(release_chain::link* self) noexcept {
         auto* const block = static_cast<managed_block*>(self);
@@ -95,34 +100,72 @@ template <class Managed>
     return {};
 }
 
+namespace detail {
+
+/// Room for a struct of this many axes; null when there is no memory.
+template <class Managed>
+TENON_HOT [[nodiscard]] inline managed_block<Managed>* new_block(std::size_t rank) noexcept {
+    void* const room = std::malloc(sizeof(managed_block<Managed>) + 2 * rank * sizeof(std::int64_t));
+    return room != nullptr ? new (room) managed_block<Managed> : nullptr;
+}
+
+/// Fills a block whose axes are in place.
+template <class Managed>
+TENON_HOT inline Managed* fill_block(managed_block<Managed>* block, const tensor_ref& t, keep_alive& owner,
+                                     export_view how) noexcept {
+    if constexpr (std::is_same_v<Managed, abi::managed_tensor_versioned>) {
+        block->managed.version = {abi::dlpack_major, abi::dlpack_minor};
+        block->managed.flags = exported_flags(t, how);
+    }
+    block->managed.tensor = exported_tensor(t, how);
+    block->managed.tensor.shape = block->metadata();
+    block->managed.tensor.strides = block->metadata() + t.ndim();
+    block->managed.manager_ctx = block;
+    block->managed.deleter = &managed_block<Managed>::release;
+    block->owner = std::move(owner);
+    block->released = nullptr;
+    return &block->managed;
+}
+
+}  // namespace detail
+
 /// A managed struct over memory that `owner` keeps alive, `owner` moved into it; null when there is no memory
 /// for it, and then `owner` is left as it was. The caller has asked `can_leave_as`. Its deleter may be called
 /// on any thread.
 template <class Managed>
 [[nodiscard]] Managed* make_managed(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
-    using block_type = detail::managed_block<Managed>;
     const auto rank = static_cast<std::size_t>(t.ndim());
-    void* const room = std::malloc(sizeof(block_type) + 2 * rank * sizeof(std::int64_t));
-    if (room == nullptr) return nullptr;
-    auto* const block = new (room) block_type;
+    auto* const block = detail::new_block<Managed>(rank);
+    if (block == nullptr) return nullptr;
     std::int64_t* const metadata = block->metadata();
     for (std::size_t i = 0; i < rank; ++i) {
         metadata[i] = t.shape(i);
         metadata[rank + i] = t.stride(i);
     }
-    if constexpr (std::is_same_v<Managed, abi::managed_tensor_versioned>) {
-        block->managed.version = {abi::dlpack_major, abi::dlpack_minor};
-        block->managed.flags = detail::exported_flags(t, how);
+    return detail::fill_block(block, t, owner, how);
+}
+
+/// A managed struct straight from a description, with no tensor in between: checked as `tensor::own` checks.
+/// On failure `owner` is left as it was.
+template <class Managed>
+TENON_HOT [[nodiscard]] inline result<Managed*> make_managed(const tensor_info& info,
+                                                             keep_alive& owner) noexcept {
+    struct checked : tensor_ref {
+    } t;
+    if (auto ok = info.check(); !ok) [[unlikely]]
+        return ok.error();
+    auto* const block = detail::new_block<Managed>(info.shape().size());
+    if (block == nullptr) [[unlikely]]
+        return out_of_memory("managed struct");
+    auto ok = detail::validator::check(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
+                                       block->metadata(), {.allow_unknown = true}, t);
+    if (ok) ok = can_leave_as<Managed>(t);
+    if (!ok) [[unlikely]] {
+        block->~managed_block();
+        std::free(block);
+        return ok.error();
     }
-    block->managed.tensor = detail::exported_tensor(t, how);
-    block->managed.tensor.shape = metadata;
-    block->managed.tensor.strides = metadata + rank;
-    block->managed.manager_ctx = block;
-    block->managed.deleter = &block_type::release;
-    block->finish = &block_type::let_go;
-    block->owner = std::move(owner);
-    block->released = nullptr;
-    return &block->managed;
+    return detail::fill_block(block, t, owner, {});
 }
 
 /// Hands a tensor over to a consumer of C structs (`abi::managed_tensor_versioned` or the legacy
@@ -132,7 +175,7 @@ template <class Managed = abi::managed_tensor_versioned>
     if (auto ok = can_leave_as<Managed>(t); !ok) return ok.error();
     Managed* const made = make_managed<Managed>(t, t.owner());
     if (made == nullptr) return out_of_memory("managed struct");
-    const tensor emptied = std::move(t);
+    t.reset();
     return made;
 }
 

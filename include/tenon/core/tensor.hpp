@@ -41,13 +41,7 @@ public:
     [[nodiscard]] static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
                                               abi::dl_version version, keep_alive& owner,
                                               import_policy policy = {}) noexcept {
-        if (auto ok = detail::validator::check_arrays(t); !ok) return ok.error();
-        tensor out;
-        if (!out.reserve(t.ndim)) return out_of_memory("shape");
-        if (auto ok = detail::validator::check(t, flags, version, out.storage(), policy, out); !ok)
-            return ok.error();
-        out.owner_ = std::move(owner);
-        return result<tensor>(std::move(out));  // said in full for nvcc, which does not see the move
+        return adopt_here(t, flags, version, owner, policy);
     }
 
     /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`
@@ -168,6 +162,12 @@ public:
 
     /// Drops the claim on the memory without releasing it, for when the taking over must be undone.
     void disown() noexcept { owner_.disown(); }
+    /// Leaves an empty tensor: releases what is still owned.
+    void reset() noexcept {
+        owner_.reset();
+        heap_.reset();
+        static_cast<tensor_ref&>(*this) = tensor_ref(nothing{});
+    }
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
 
@@ -187,10 +187,32 @@ private:
         return shape.is_too_long() ? std::nullopt : element_count(shape.values());
     }
 
-    [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info, keep_alive& owner) noexcept {
+    /// `adopt`, inlined: what is known of a description when it is compiled need not be checked.
+    TENON_HOT [[nodiscard]] static result<tensor> adopt_here(const abi::dl_tensor& t, std::uint64_t flags,
+                                                             abi::dl_version version, keep_alive& owner,
+                                                             import_policy policy) noexcept {
+        // Every path returns the one object, so that it is made where the caller wants it.
+        result<tensor> made(std::in_place, key{});
+        if (auto ok = detail::validator::check_arrays(t); !ok) {
+            made = ok.error();
+            return made;
+        }
+        if (!made->reserve(t.ndim)) {
+            made = out_of_memory("shape");
+            return made;
+        }
+        if (auto ok = detail::validator::check(t, flags, version, made->storage(), policy, *made); !ok)
+            made = ok.error();
+        else
+            made->owner_ = std::move(owner);
+        return made;
+    }
+
+    TENON_HOT [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info,
+                                                            keep_alive& owner) noexcept {
         if (auto ok = info.check(); !ok) return ok.error();
-        return adopt(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
-                     {.allow_unknown = true});
+        return adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
+                          {.allow_unknown = true});
     }
 
     /// Moves from `object`, describes, adopts: in this order.
@@ -205,7 +227,7 @@ private:
         return adopt_own(describe_it(*there), owner);
     }
 
-    tensor() noexcept : tensor_ref(nothing{}) {}
+    tensor() noexcept {}  // NOLINT(modernize-use-equals-default): the validator fills in the rest
 
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept {
         if (rank > inline_rank)
@@ -219,9 +241,9 @@ private:
         owner_ = std::move(other.owner_);
         heap_ = std::move(other.heap_);
         if (!heap_) {
-            std::memcpy(inline_, other.inline_, 2 * static_cast<std::size_t>(ndim_) * sizeof(std::int64_t));
+            std::memcpy(inline_, other.inline_, sizeof inline_);  // all of it: quicker than the right amount
             shape_ = inline_;
-            strides_ = inline_ + ndim_;
+            strides_ = inline_ + other.ndim_;
         }
         static_cast<tensor_ref&>(other) = tensor_ref(nothing{});
     }

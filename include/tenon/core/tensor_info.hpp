@@ -67,9 +67,10 @@ public:
         if (this == &other) return *this;
         std::memcpy(storage_, other.storage_, 2 * other.stored_rank() * sizeof(std::int64_t));
         tensor_ = other.tensor_;
+        tensor_.shape = storage_;
+        if (tensor_.strides != nullptr) tensor_.strides = storage_ + stored_rank();
         flags_ = other.flags_;
         fault_ = other.fault_;
-        strided_ = other.strided_;
         return *this;
     }
     ~tensor_info() = default;
@@ -93,20 +94,16 @@ public:
             return fault_;
         const std::uintptr_t address =
             reinterpret_cast<std::uintptr_t>(tensor_.data) + static_cast<std::uintptr_t>(tensor_.byte_offset);
-        if (address % dtype().alignment() != 0 && !device().has_opaque_handle() && !has_no_elements())
-            [[unlikely]] {
+        const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
+        if (off != 0 && !device().has_opaque_handle() && !has_no_elements()) [[unlikely]] {
             return malformed("data", "the address is off the alignment of its elements, by bytes",
-                             static_cast<std::int64_t>(address % dtype().alignment()));
+                             static_cast<std::int64_t>(off));
         }
         return {};
     }
-    /// In DLPack's words; points into this object.
-    [[nodiscard]] abi::dl_tensor to_abi() const noexcept {
-        abi::dl_tensor t = tensor_;
-        t.shape = const_cast<std::int64_t*>(storage_);  // only read, by the validator
-        t.strides = strided_ ? t.shape + t.ndim : nullptr;
-        return t;
-    }
+    /// In DLPack's words; a reference, because reading back whole what was just written field by field
+    /// stalls.
+    [[nodiscard]] const abi::dl_tensor& to_abi() const noexcept { return tensor_; }
     [[nodiscard]] std::uint64_t flags() const noexcept { return flags_; }
     /// The pointer as it was given, offset not applied.
     [[nodiscard]] void* data() const noexcept { return tensor_.data; }
@@ -122,12 +119,11 @@ private:
                    where.to_abi(),
                    static_cast<std::int32_t>(shape.values().size()),
                    type.type.to_abi(),
-                   nullptr,
+                   storage_,
                    nullptr,
                    0};
         flags_ = std::is_const_v<T> ? abi::flag::read_only : 0;
         fault_.problem = nullptr;
-        strided_ = false;
         for (std::size_t i = 0; i < stored_rank(); ++i) storage_[i] = shape.values()[i];
         if (!type.known) [[unlikely]]
             fault_ = refused("dtype", "there is no element type of this name")
@@ -135,7 +131,7 @@ private:
         if (shape.is_too_long()) [[unlikely]]
             fault_ = refused("shape", "too many axes", static_cast<std::int64_t>(shape.size()), max_rank);
         if (strides == nullptr) return;
-        strided_ = true;
+        tensor_.strides = storage_ + stored_rank();
         if (strides->size() != shape.size()) [[unlikely]] {
             fault_ = malformed("strides", "there is not one for each axis",
                                static_cast<std::int64_t>(strides->size()));
@@ -156,10 +152,9 @@ private:
         return false;
     }
 
-    abi::dl_tensor tensor_;  // its arrays are in `storage_`
+    abi::dl_tensor tensor_;  // its arrays are in `storage_`; null strides mean row-major
     std::uint64_t flags_;
     error fault_;  // there is one only if `problem` is not null
-    bool strided_;
     std::int64_t storage_[2 * max_rank];
 };
 

@@ -84,8 +84,8 @@ protected:
           strides_(nullptr),
           size_(0),
           flags_(0),
-          ndim_(0),
           dtype_{tenon::dtype{}.to_abi()},
+          ndim_(0),
           device_{tenon::device{}.to_abi()},
           version_{0, 0} {}
 
@@ -99,8 +99,10 @@ private:
     const std::int64_t* strides_;
     std::int64_t size_;
     std::uint64_t flags_;
-    std::int32_t ndim_;
+    // Not in the order of dl_tensor: compilers would copy the two with one load of what has just been stored
+    // by two, and that stalls.
     abi::dl_dtype dtype_;
+    std::int32_t ndim_;
     abi::dl_device device_;
     abi::dl_version version_;
 };

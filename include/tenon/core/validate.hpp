@@ -59,7 +59,7 @@ struct validator {
                                                       abi::dl_version version, std::int64_t* storage,
                                                       import_policy policy, tensor_ref& out,
                                                       std::int64_t* odd_steps = nullptr) noexcept {
-        if (t.strides == nullptr && t.ndim != 0) [[unlikely]]
+        if (t.strides == nullptr && t.ndim != 0)
             return check_row_major(t, flags, version, storage, policy, out);
         return check_axes(t, flags, version, storage, policy, out, [&](std::size_t i) {
             const raw_axis a{read(t.shape, i), read(t.strides, i)};
@@ -75,13 +75,9 @@ struct validator {
                                                            abi::dl_version version, std::int64_t* storage,
                                                            import_policy policy, tensor_ref& out,
                                                            Axis&& axis) noexcept {
-        const dtype type{t.dtype};
-        const bool ordinary_kind = is_known(type) && !type.is_subbyte() &&
-                                   (flags & ~abi::flag::all_known) == 0 &&
-                                   static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
-                                   t.device.device_id >= 0;
-        if (is_ordinary_layout(t, type.itemsize(), flags, version, storage, out, axis) && ordinary_kind)
-            [[likely]]
+        const bool ordinary_kind = is_ordinary_kind(t, flags);
+        if (is_ordinary_layout(t, dtype(t.dtype).itemsize(), flags, version, storage, out, axis) &&
+            ordinary_kind) [[likely]]
             return {};
         const abi::dl_tensor whole =
             t;  // in memory for this call alone: on the other path it stays in registers
@@ -188,6 +184,13 @@ private:
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
     }
 
+    TENON_HOT static bool is_ordinary_kind(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
+        const dtype type{t.dtype};
+        return is_known(type) && !type.is_subbyte() && (flags & ~abi::flag::all_known) == 0 &&
+               static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
+               t.device.device_id >= 0;
+    }
+
     TENON_HOT static void fill(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
                                const std::int64_t* storage, std::int64_t size, tensor_ref& out) noexcept {
         out.base_ = t.data;
@@ -209,12 +212,36 @@ private:
         return value;
     }
 
-    TENON_COLD [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
-                                                                 abi::dl_version version,
-                                                                 std::int64_t* storage, import_policy policy,
-                                                                 tensor_ref& out) noexcept {
+    /// Row-major strides of small extents reach no further than the product of the extents, which is known to
+    /// be small: no step has to be looked at.
+    TENON_HOT [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
+                                                                abi::dl_version version,
+                                                                std::int64_t* storage, import_policy policy,
+                                                                tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
-        for (std::size_t i = 0; i < n; ++i) storage[i] = read(t.shape, i);
+        std::uint64_t magnitude = 0;
+        std::int64_t size = 1;
+        for (std::size_t i = n; i-- > 0;) {
+            const std::int64_t extent = read(t.shape, i);
+            storage[i] = extent;
+            storage[n + i] = size;
+            magnitude |= static_cast<std::uint64_t>(extent);
+            size = wrapping_mul(size, extent);
+        }
+        const auto address = reinterpret_cast<std::uintptr_t>(t.data);
+        if (n <= small_rank && (magnitude >> small_bits[n]) == 0 && size > 0 && address != 0 &&
+            ((address | t.byte_offset) >> 60U) == 0 && is_ordinary_kind(t, flags)) [[likely]] {
+            fill(t, flags, version, storage, size, out);
+            return {};
+        }
+        return check_row_major_fully(t, flags, version, storage, policy, out);
+    }
+
+    /// `storage` has the extents already.
+    TENON_COLD [[nodiscard]] static result<void> check_row_major_fully(
+        const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version, std::int64_t* storage,
+        import_policy policy, tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
         fill_row_major({storage, n}, storage + n);
         return check_stored(t, flags, version, storage, policy, out);
     }

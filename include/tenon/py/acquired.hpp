@@ -47,7 +47,15 @@ namespace detail {
 
 // What tensors imported from Python release, each attached to the interpreter they came from (F15-F19).
 inline void release_object(void* subject, void* home) noexcept {
-    static_cast<interpreter*>(home)->enter([&] { call::drop(static_cast<PyObject*>(subject)); });
+    auto* const object = static_cast<PyObject*>(subject);
+#if !defined(Py_GIL_DISABLED)
+    // Not the last reference: nothing runs, so there is no exception to keep.
+    if (static_cast<interpreter*>(home)->is_here() && Py_REFCNT(object) > 1) {
+        Py_DECREF(object);
+        return;
+    }
+#endif
+    static_cast<interpreter*>(home)->enter([&] { call::drop(object); });
 }
 inline void release_versioned(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });

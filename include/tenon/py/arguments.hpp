@@ -59,6 +59,15 @@ TENON_COLD inline bool wrong(const char* name, const char* wanted, PyObject* got
 [[nodiscard]] inline bool read_pair(const char* name, const char* wanted, PyObject* value, long long lowest,
                                     long long highest, long long (&out)[2]) noexcept {
     if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 2) return wrong(name, wanted, value);
+    if (PyLong_CheckExact(PyTuple_GET_ITEM(value, 0)) && PyLong_CheckExact(PyTuple_GET_ITEM(value, 1)))
+        [[likely]] {  // no code of others runs: nothing has to be kept
+        for (int i = 0; i < 2; ++i) {
+            int overflow = 0;
+            out[i] = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value, i), &overflow);
+            if (overflow != 0 || out[i] < lowest || out[i] > highest) return wrong(name, wanted, value);
+        }
+        return true;
+    }
     const ref first = ref::borrow(PyTuple_GET_ITEM(value, 0));
     const ref second = ref::borrow(PyTuple_GET_ITEM(value, 1));
     const auto is_integer = [](PyObject* item) { return PyIndex_Check(item) != 0 && !PyBool_Check(item); };

@@ -81,6 +81,13 @@ public:
 
     [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
 
+    /// Whether this thread is attached to it.
+    [[nodiscard]] bool is_here() const noexcept {
+        if (is_dead()) return false;
+        PyThreadState* const here = attached_thread_state();
+        return here != nullptr && PyThreadState_GetInterpreter(here) == state_;
+    }
+
     /// Runs `fn` attached to this interpreter, from any thread, keeping a pending exception as it was. When
     /// the interpreter is going or gone `fn` is not run: what it would have released leaks, by design.
     template <class Fn>

@@ -25,21 +25,42 @@ namespace tenon::py {
 
 namespace detail {
 
-/// The plan of an object's type with its maker in it; nullopt with an exception set on failure. A copy: what
-/// follows runs foreign code.
-[[nodiscard]] inline std::optional<type_plan> plan_with_maker(PyObject* like, interpreter& here) noexcept {
+/// What makes arrays like some object, out of the plan of its type: a copy, for what follows runs foreign
+/// code.
+struct maker {
+    maker_kind kind = maker_kind::unresolved;
+    const abi::exchange_api* table = nullptr;
+    PyTypeObject* type = nullptr;
+    PyObject* make_from = nullptr;  ///< borrowed, like the next
+    PyObject* make_empty = nullptr;
+
+    explicit maker(const type_plan& plan) noexcept
+        : kind(plan.maker),
+          table(plan.table),
+          type(plan.type),
+          make_from(plan.make_from),
+          make_empty(plan.make_empty) {}
+};
+
+TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
     PyTypeObject* const type = Py_TYPE(like);
     type_plan plan;
     if (const type_plan* const known = find_plan(type))
         plan = *known;
     else if (!make_plan(type, here, plan))
         return std::nullopt;
-    if (plan.maker != maker_kind::unresolved && plan.maker_home == &here) [[likely]]
-        return plan;
     const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
     if (!resolve_maker(like, here, plan)) return std::nullopt;
     remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
-    return plan;
+    return maker(plan);
+}
+
+/// Nullopt with an exception set on failure.
+[[nodiscard]] inline std::optional<maker> maker_of(PyObject* like, interpreter& here) noexcept {
+    const type_plan* const known = find_plan(Py_TYPE(like));
+    if (known != nullptr && known->maker != maker_kind::unresolved && known->maker_home == &here) [[likely]]
+        return maker(*known);
+    return find_maker(like, here);
 }
 
 /// The array `t` came from, if it is exactly what `t` shows: then there is nothing to make.
@@ -60,42 +81,46 @@ namespace detail {
 }
 
 [[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
-    auto managed = to_managed(std::move(t));
-    if (!managed) {
-        raise(managed.error(), "tenon: ");
-        return nullptr;
-    }
+    using block = tenon::detail::managed_block<abi::managed_tensor_versioned>;
+    auto* const managed =
+        make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
+    if (managed == nullptr) return PyErr_NoMemory();
     // After a failure some libraries have let go of the struct and some have not; ours says which (X12).
     bool released = false;
-    tenon::detail::managed_block<abi::managed_tensor_versioned>::of(*managed)->released = &released;
+    block::of(managed)->released = &released;
     void* made = nullptr;
     bool done = false;
     try {
-        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(*managed, &made) == 0; });
+        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(managed, &made) == 0; });
     } catch (...) {
         raise_caught();
     }
-    if (!released)
-        tenon::detail::managed_block<abi::managed_tensor_versioned>::of(*managed)->released = nullptr;
+    if (!released) block::of(managed)->released = nullptr;
     if (done && made != nullptr && PyErr_Occurred() == nullptr) [[likely]]
         return static_cast<PyObject*>(made);
     if (done) call::drop(static_cast<PyObject*>(made));
     if (!done && !released) {
         const error_guard keep;
-        (*managed)->deleter(*managed);
+        managed->deleter(managed);
     }
     if (PyErr_Occurred() == nullptr)
         raise(refused("exchange table", "the library made no tensor and gave no reason"), "tenon: ");
     return nullptr;
 }
 
+/// Lets go of a tensor at the end of a function that takes it in any case, whoever has it by then.
+struct taken {
+    tensor& t;
+    ~taken() { t.reset(); }
+};
+
 /// Hands a producer object, or a legacy capsule, to the library's function.
-[[nodiscard]] inline PyObject* make_by_function(tensor&& t, const type_plan& plan) noexcept {
-    const bool of_capsule = plan.maker == maker_kind::of_capsule;
+[[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
+    const bool of_capsule = plan.kind == maker_kind::of_capsule;
     const ref given =
         ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
     if (!given) return nullptr;
-    if (plan.maker == maker_kind::type_method)
+    if (plan.kind == maker_kind::type_method)
         return call::method(reinterpret_cast<PyObject*>(plan.type), "from_dlpack", "O", given.get());
     return call::one_argument(plan.make_from, given.get());
 }
@@ -109,30 +134,28 @@ namespace detail {
 ///
 /// An array of NumPy's that was imported, or made by `empty_like`, comes back as the very same object.
 [[nodiscard]] inline PyObject* to_python(tensor&& t, PyObject* like) noexcept {
+    const detail::taken taken{t};
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
-    tensor taken = std::move(t);
-    if (like == nullptr || like == Py_None) return to_python(std::move(taken));
-    const auto plan = detail::plan_with_maker(like, *here);
+    if (like == nullptr || like == Py_None) return to_python(std::move(t));
+    const auto plan = detail::maker_of(like, *here);
     if (!plan) return nullptr;
-    switch (plan->maker) {
+    switch (plan->kind) {
         case maker_kind::unresolved:
         case maker_kind::none:
             break;
         case maker_kind::exchange_table:
-            return detail::make_by_table(std::move(taken), plan->table);
+            return detail::make_by_table(std::move(t), plan->table);
         case maker_kind::numpy: {
-            if (PyObject* const same = detail::same_array(taken, plan->type))
-                return ref::borrow(same).release();
-            const ref base = ref::take(to_python(std::move(taken)));
-            return base ? numpy::to_array(*held_tensor(base.get()), base.get(), *here) : nullptr;
+            if (PyObject* const same = detail::same_array(t, plan->type)) return ref::borrow(same).release();
+            return numpy::to_array(std::move(t), *here);
         }
         case maker_kind::function:
         case maker_kind::of_capsule:
         case maker_kind::type_method:
-            return detail::make_by_function(std::move(taken), *plan);
+            return detail::make_by_function(std::move(t), *plan);
     }
-    return to_python(std::move(taken));
+    return to_python(std::move(t));
 }
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t, PyObject* like) noexcept {
@@ -210,10 +233,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
-                                                               const type_plan& plan,
-                                                               interpreter& here) noexcept try {
+                                                               const maker& plan, interpreter& here) noexcept
+    try {
     ref made;
-    if (plan.maker == maker_kind::numpy) {
+    if (plan.kind == maker_kind::numpy) {
         const auto numpy = numpy_abi::functions::find(here);
         if (!numpy) return std::nullopt;
         PyObject* const descr = numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy);
@@ -254,20 +277,20 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         return std::nullopt;
     };
     const bool wants_place = like != nullptr && like != Py_None;
-    const auto plan = wants_place ? detail::plan_with_maker(like, *here) : std::optional(type_plan{});
+    const auto plan = wants_place ? detail::maker_of(like, *here) : std::optional(detail::maker(type_plan{}));
     if (!plan) return std::nullopt;
-    const bool padded = plan->maker == maker_kind::numpy && type.type.is_subbyte();
+    const bool padded = plan->kind == maker_kind::numpy && type.type.is_subbyte();
     const auto planned = tenon::detail::plan_allocation(type, shape, padded);
     if (!planned) return fail(planned.error());
-    if (plan->maker == maker_kind::numpy || plan->make_empty != nullptr) {
-        if (plan->maker != maker_kind::exchange_table || plan->table->managed_tensor_allocator == nullptr)
+    if (plan->kind == maker_kind::numpy || plan->make_empty != nullptr) {
+        if (plan->kind != maker_kind::exchange_table || plan->table->managed_tensor_allocator == nullptr)
             return detail::allocate_by_library(like, *planned, *plan, *here);
     }
     device where{};
-    if (plan->maker != maker_kind::unresolved && plan->maker != maker_kind::none) {
+    if (plan->kind != maker_kind::unresolved && plan->kind != maker_kind::none) {
         if (!borrow(like, {}, [&](const tensor_ref& t) { where = t.device(); })) return std::nullopt;
     }
-    if (plan->maker == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
+    if (plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
         return detail::allocate_by_table(*planned, where, plan->table, *here);
     if (!where.is_host_accessible()) {
         return fail(refused("device",

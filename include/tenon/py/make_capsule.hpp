@@ -21,28 +21,37 @@ inline constexpr const char* capsule_name =
 /// pending exception stays as it is.
 template <class Managed>
 void drop_unconsumed(PyObject* capsule) noexcept {
-    if (PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0) return;
+    // Ours by its address, mostly; the characters are for whoever gave it the same name anew. The context says
+    // the same as the pointer, which would be given only for the name, compared once more.
+    if (PyCapsule_GetName(capsule) != capsule_name<Managed> &&
+        PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0)
+        return;
     const error_guard keep;  // the owner's own code runs, and may not see what is pending
-    auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
+    auto* const managed = static_cast<Managed*>(PyCapsule_GetContext(capsule));
     if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
 }
 
 }  // namespace detail
+
+/// A new capsule that holds the struct; null with an exception set, and the struct's owner moved back to
+/// `owner`, on failure.
+template <class Managed>
+[[nodiscard]] PyObject* wrap_managed(Managed* managed, keep_alive& owner) noexcept {
+    PyObject* const capsule =
+        PyCapsule_New(managed, detail::capsule_name<Managed>, &detail::drop_unconsumed<Managed>);
+    if (capsule == nullptr || PyCapsule_SetContext(capsule, managed) != 0) [[unlikely]] {
+        owner = std::move(tenon::detail::managed_block<Managed>::of(managed)->owner);
+        managed->deleter(managed);
+    }
+    return capsule;
+}
 
 /// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
 /// `owner` left as it was, on failure. The caller has asked `can_leave_as`.
 template <class Managed>
 [[nodiscard]] PyObject* make_capsule(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
     Managed* const managed = make_managed<Managed>(t, owner, how);
-    if (managed == nullptr) return PyErr_NoMemory();
-    PyObject* const capsule =
-        PyCapsule_New(managed, detail::capsule_name<Managed>, &detail::drop_unconsumed<Managed>);
-    if (capsule == nullptr) {
-        auto* const block = tenon::detail::managed_block<Managed>::of(managed);
-        owner = std::move(block->owner);
-        managed->deleter(managed);
-    }
-    return capsule;
+    return managed != nullptr ? wrap_managed(managed, owner) : PyErr_NoMemory();
 }
 
 }  // namespace tenon::py

@@ -39,6 +39,7 @@ struct array {
 };
 
 inline constexpr int flag_writeable = 0x0400;
+inline constexpr int flags_c_contiguous_aligned = 0x0101;
 /// How NumPy marks elements in the other byte order; its own is '='.
 inline constexpr char swapped_order = std::endian::native == std::endian::little ? '>' : '<';
 inline constexpr unsigned plain_types = 24;

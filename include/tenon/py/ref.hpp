@@ -45,26 +45,36 @@ private:
 class error_guard {
 public:
 #if PY_VERSION_HEX >= 0x030C0000
-    error_guard() noexcept : saved_(PyErr_GetRaisedException()) {}
+    error_guard() noexcept {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            saved_ = PyErr_GetRaisedException();
+    }
     ~error_guard() {
-        if (PyErr_Occurred() != nullptr) call::write_unraisable();
-        PyErr_SetRaisedException(saved_);
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            call::write_unraisable();
+        if (saved_ != nullptr) [[unlikely]]
+            PyErr_SetRaisedException(saved_);
     }
 #else
-    error_guard() noexcept { PyErr_Fetch(&type_, &saved_, &trace_); }
+    error_guard() noexcept {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            PyErr_Fetch(&type_, &saved_, &trace_);
+    }
     ~error_guard() {
-        if (PyErr_Occurred() != nullptr) call::write_unraisable();
-        PyErr_Restore(type_, saved_, trace_);
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            call::write_unraisable();
+        if (type_ != nullptr) [[unlikely]]
+            PyErr_Restore(type_, saved_, trace_);
     }
 #endif
     error_guard(const error_guard&) = delete;
     error_guard& operator=(const error_guard&) = delete;
 
 private:
-    PyObject* saved_;
+    PyObject* saved_ = nullptr;
 #if PY_VERSION_HEX < 0x030C0000
-    PyObject* type_;
-    PyObject* trace_;
+    PyObject* type_ = nullptr;
+    PyObject* trace_ = nullptr;
 #endif
 };
 

@@ -4,6 +4,7 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/managed.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/tensor_info.hpp>
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -23,8 +24,27 @@ enum class capsule_kind : bool { legacy, versioned };
             return nullptr;
         }
         PyObject* const made = make_capsule<Managed>(t, t.owner(), {.fresh_copy = t.is_copied()});
-        if (made != nullptr) const tensor emptied = std::move(t);
+        if (made != nullptr) t.reset();
         return made;
+    };
+    return kind == capsule_kind::versioned ? leave(static_cast<abi::managed_tensor_versioned*>(nullptr))
+                                           : leave(static_cast<abi::managed_tensor*>(nullptr));
+}
+
+/// Memory of your own, as a description and what keeps it alive, in a capsule: the quickest way to one. The
+/// memory is taken in any case.
+template <class Owner>
+    requires std::is_invocable_v<Owner&, void*> || std::is_same_v<Owner, keep_alive>
+[[nodiscard]] PyObject* to_capsule(const tensor_info& info, Owner owner,
+                                   capsule_kind kind = capsule_kind::versioned) {
+    keep_alive kept;
+    if constexpr (std::is_same_v<Owner, keep_alive>)
+        kept = std::move(owner);
+    else if (!tenon::detail::keep_deleted(info.data(), std::move(owner), kept))
+        return PyErr_NoMemory();
+    const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
+        const auto managed = make_managed<Managed>(info, kept);
+        return managed ? wrap_managed(*managed, kept) : raise(managed.error(), "tenon: ");
     };
     return kind == capsule_kind::versioned ? leave(static_cast<abi::managed_tensor_versioned*>(nullptr))
                                            : leave(static_cast<abi::managed_tensor*>(nullptr));

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <string>
+#include <utility>
 
 #include <tenon/core/dtype_names.hpp>
+#include <tenon/core/keep_alive.hpp>
+#include <tenon/core/tensor.hpp>
 #include <tenon/core/tensor_ref.hpp>
 #include <tenon/py/byte_strides.hpp>
 #include <tenon/py/call.hpp>
@@ -43,28 +47,64 @@ namespace tenon::py::numpy {
     return package ? call::method(package.get(), "dtype", "O", scalar.get()) : nullptr;
 }
 
-/// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
-[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, PyObject* base, interpreter& here) noexcept {
+/// An array over the memory of `t`, whose base the caller sets; null with an exception set.
+[[nodiscard]] inline PyObject* new_array(const tensor_ref& t, const numpy_abi::functions& numpy) noexcept {
     if (!t.device().is_host_accessible()) {
         raise(refused("device", "NumPy has only host memory", t.device().type)
                   .with_advice("make a copy on the CPU first"),
               "tenon: ");
         return nullptr;
     }
-    const auto numpy = numpy_abi::functions::find(here);
-    if (!numpy) return nullptr;
-    PyObject* const descr = descriptor_for(t.dtype(), t.is_subbyte_padded(), *numpy);
+    PyObject* const descr = descriptor_for(t.dtype(), t.is_subbyte_padded(), numpy);
     if (descr == nullptr) return nullptr;
+    const int flags = t.is_read_only() ? 0 : numpy_abi::flag_writeable;
     Py_ssize_t axes[2 * max_rank];
     const auto rank = static_cast<std::size_t>(t.ndim());
-    for (std::size_t i = 0; i < rank; ++i) {
-        axes[i] = static_cast<Py_ssize_t>(t.shape(i));
-        axes[rank + i] = byte_stride(t, i);
-    }
-    ref made = ref::take(numpy->new_array(descr, t.ndim(), axes, axes + rank, address_of(t),
-                                          t.is_read_only() ? 0 : numpy_abi::flag_writeable));
+    for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<Py_ssize_t>(t.shape(i));
+    // NumPy checks strides that it is given; it makes the row-major ones itself, in less time.
+    if (t.is_c_contiguous() && !t.empty() && t.is_aligned_to(t.dtype().alignment()))
+        return numpy.new_array(descr, t.ndim(), axes, nullptr, address_of(t),
+                               flags | numpy_abi::flags_c_contiguous_aligned);
+    for (std::size_t i = 0; i < rank; ++i) axes[rank + i] = byte_stride(t, i);
+    return numpy.new_array(descr, t.ndim(), axes, axes + rank, address_of(t), flags);
+}
+
+/// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
+[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, PyObject* base, interpreter& here) noexcept {
+    const auto numpy = numpy_abi::functions::find(here);
+    if (!numpy) return nullptr;
+    ref made = ref::take(new_array(t, *numpy));
     if (!made || numpy->set_base(made.get(), ref::borrow(base).release()) != 0) return nullptr;
     return made.release();
+}
+
+namespace detail {
+
+/// What keeps the memory of an array alive, in a capsule that is the array's base.
+using array_owner = tenon::detail::box<keep_alive>;
+inline constexpr const char* owner_name = "tenon.owner";
+
+inline void drop_owner(PyObject* capsule) noexcept {
+    const error_guard keep;  // the owner's own code runs, and may not see what is pending
+    array_owner::release(PyCapsule_GetPointer(capsule, owner_name), nullptr);
+}
+
+}  // namespace detail
+
+/// An array that owns the tensor; null with an exception set on failure. `t` is taken in any case.
+[[nodiscard]] inline PyObject* to_array(tensor&& t, interpreter& here) noexcept {
+    const auto numpy = numpy_abi::functions::find(here);
+    if (!numpy) return nullptr;
+    ref made = ref::take(new_array(t, *numpy));
+    if (!made) return nullptr;
+    auto* const owner = new (std::nothrow) detail::array_owner(std::move(t.owner()));
+    if (owner == nullptr) return PyErr_NoMemory();
+    PyObject* const base = PyCapsule_New(owner, detail::owner_name, &detail::drop_owner);
+    if (base == nullptr) {
+        delete owner;
+        return nullptr;
+    }
+    return numpy->set_base(made.get(), base) == 0 ? made.release() : nullptr;
 }
 
 }  // namespace tenon::py::numpy
