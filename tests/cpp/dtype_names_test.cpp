@@ -195,7 +195,6 @@ TEST(BufferFormat, Table) {
              format_row{"e", 2, none, {tc::float_, 16}},
              format_row{"f", 4, none, {tc::float_, 32}},
              format_row{"d", 8, none, {tc::float_, 64}},
-             format_row{"Ze", 4, none, {tc::complex, 32}},
              format_row{"Zf", 8, none, {tc::complex, 64}},
              format_row{"Zd", 16, none, {tc::complex, 128}},
              format_row{"@i", 4, none, {tc::int_, 32}},

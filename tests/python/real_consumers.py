@@ -61,7 +61,7 @@ def write_numpy(a: Any, data: bytes) -> None:
 
 FORMATS = {
     "?": "bool", "b": "int8", "h": "int16", "i": "int32", "q": "int64", "B": "uint8", "H": "uint16", "I": "uint32",
-    "Q": "uint64", "e": "float16", "f": "float32", "d": "float64", "Ze": "complex32", "Zf": "complex64",
+    "Q": "uint64", "e": "float16", "f": "float32", "d": "float64", "Zf": "complex64",
     "Zd": "complex128",
 }  # fmt: skip
 
@@ -251,7 +251,7 @@ DTYPES = parse("""
     float16              =  =  =  =  =  =  =  =  =  =  =
     float32              =  =  =  =  =  =  =  =  =  =  =
     float64              =  =  =  =  =  =  =  =  =  =  =
-    complex32            r  m  =  =  R  O  V  V  =  =  =
+    complex32            r  m  B  =  R  O  V  V  B  =  =
     complex64            =  =  =  =  =  =  V  V  =  =  =
     complex128           =  =  =  =  =  =  V  V  =  =  =
     bfloat16             r  m  B  =  =  =  V  V  B  =  =

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -120,17 +121,20 @@ class _Buffer(ctypes.Structure):
     ]  # fmt: skip
 
 
+_api = ctypes.PyDLL(None)  # not ctypes.pythonapi: the types set on its functions are everybody's
+
+
 def address_of_buffer(obj: object) -> int:
     """Where the first element of a buffer is, of any format, layout and writability."""
     view = _Buffer()
     full_read_only = 0x0100 | 0x0010 | 0x0008 | 0x0004  # PyBUF_FULL_RO
-    assert ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(view), full_read_only) == 0
+    assert _api.PyObject_GetBuffer(ctypes.py_object(obj), ctypes.byref(view), full_read_only) == 0
     address = view.buf or 0
-    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+    _api.PyBuffer_Release(ctypes.byref(view))
     return address
 
 
-_pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer_of = _api.PyCapsule_GetPointer
 _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
@@ -162,6 +166,12 @@ class ExchangeTable(ctypes.Structure):
     ]  # fmt: skip
 
 
+def reference_to(obj: object) -> int:
+    """A new reference, as an address."""
+    _api.Py_IncRef(ctypes.py_object(obj))
+    return id(obj)
+
+
 def exchange_table(kind: type) -> ExchangeTable:
     """The table a type publishes."""
     capsule = kind.__dlpack_c_exchange_api__  # type: ignore[attr-defined]
@@ -183,6 +193,15 @@ def nothing_kept(*objects: object) -> Iterator[None]:
     yield
     gc.collect()
     assert [references(o) for o in objects] == before
+
+
+def settle(counter: Any) -> None:
+    """Waits for what a library lets go of on a thread of its own, as JAX does."""
+    for _ in range(300):
+        gc.collect()
+        if counter.releases == counter.exports:
+            return
+        time.sleep(0.01)
 
 
 def keeps_alive(make: Callable[[], Any], weak: Callable[[Any], Callable[[], Any]]) -> None:

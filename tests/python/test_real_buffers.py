@@ -13,7 +13,7 @@ import weakref
 from multiprocessing import shared_memory
 
 import pytest
-from real_support import COPIED, expect, has, keeps_alive, need, nothing_kept, poke, raw
+from real_support import COPIED, expect, has, keeps_alive, need, nothing_kept, poke, raw, script
 
 import tenon
 
@@ -274,6 +274,21 @@ def test_memoryview_read_through_numpy():
         np.testing.assert_array_equal(got, np.asarray(m), err_msg=name)
         if m.nbytes:  # what is empty leaves without an address
             assert got.ctypes.data == np.asarray(m).ctypes.data, name
+
+
+@pytest.mark.parametrize("behind", ["bytearray(4)", "tenon.asdlpack(bytearray(4))"])
+def test_memoryview_in_a_cycle_with_its_tensor(behind):
+    """Older CPythons crash when the collector clears a memoryview that has lent its buffer."""
+    script(f"""
+import gc, tenon
+gc.disable()
+m = memoryview({behind})
+t = tenon.asdlpack(m)
+cycle = [m, t]
+cycle.append(cycle)
+del m, t, cycle
+gc.collect()
+""")
 
 
 # --- mmap and shared memory -------------------------------------------------------------------------

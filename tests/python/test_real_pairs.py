@@ -248,14 +248,14 @@ def goes_on(t, way):
 @pytest.mark.parametrize("producer", PRODUCERS)
 def test_there_and_back(producer, way):
     """A, tenon, B, tenon, A, tenon: one memory, one description."""
-    CONSUMERS[way].need()
+    for name in (way, HOME[producer]):
+        CONSUMERS[name].need()
     obj, address = PRODUCERS[producer]()
     first = tenon.asdlpack(obj)
     del obj
     second = goes_on(first, way)
     if second is None:
         return
-    CONSUMERS[HOME[producer]].need()
     third = goes_on(second, HOME[producer])
     last = third or second
     if "jax" not in (way, HOME[producer]):  # which copies what is not aligned

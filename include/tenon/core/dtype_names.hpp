@@ -38,7 +38,7 @@ inline constexpr std::array dtype_table{
     dtype_entry{{tc::float_, 32}, "float32", "f4", "f", "f"},
     dtype_entry{{tc::float_, 64}, "float64", "f8", "d", "g"},
     dtype_entry{{tc::bool_, 8}, "bool", "b1", "?", ""},
-    dtype_entry{{tc::complex, 32}, "complex32", "", "Ze", ""},
+    dtype_entry{{tc::complex, 32}, "complex32", "", "", ""},
     dtype_entry{{tc::complex, 64}, "complex64", "c8", "Zf", ""},
     dtype_entry{{tc::complex, 128}, "complex128", "c16", "Zd", ""},
     dtype_entry{{tc::bfloat, 16}, "bfloat16", "", "", ""},

@@ -107,8 +107,9 @@ public:
                                             tenon::device where = {}) {
         return own_moved(values, [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
     }
-    /// Any object that says what it holds by `tensor_info describe(const T&)`. It is moved to its final place
-    /// first, so that memory inside the object itself may be described.
+    /// Any object that says what it holds by a function `tensor_info describe(T&)` beside its class. It is
+    /// moved to its final place first, so that memory inside the object itself may be described. A `describe`
+    /// that takes `const T&` sees its vectors const, and what it describes is then read-only.
     template <class Owner>
         requires(!std::is_lvalue_reference_v<Owner> && describable<Owner>)
     [[nodiscard]] static result<tensor> own(Owner&& object) {
@@ -136,9 +137,30 @@ public:
         if (!detail::keep_deleted(info.data(), std::move(deleter), owner)) return out_of_memory("deleter");
         return adopt_own(info, owner);
     }
+    /// An array and the function that gives it back: `own(p, {2, 3}, std::free)`.
+    template <class T, class Deleter>
+        requires(element<T> && (std::is_invocable_v<Deleter&, T*> || std::is_invocable_v<Deleter&, void*>))
+    [[nodiscard]] static result<tensor> own(T* data, const axes& shape, Deleter deleter,
+                                            tenon::device where = {}) {
+        keep_alive owner;
+        if (!detail::keep_deleted(data, std::move(deleter), owner)) return out_of_memory("deleter");
+        return adopt_own(tensor_info::contiguous(data, shape, where), owner);
+    }
     /// Memory that something else keeps alive; with an empty `owner`, memory that is never given back.
     [[nodiscard]] static result<tensor> own(const tensor_info& info, keep_alive owner) noexcept {
         return adopt_own(info, owner);
+    }
+
+    /// For whatever cannot be owned, a word on why.
+    template <class Owner>
+        requires(std::is_lvalue_reference_v<Owner> || !describable<Owner>)
+    static result<tensor> own(Owner&&) {
+        static_assert(!std::is_lvalue_reference_v<Owner>, "tensor::own: move the object in, with std::move");
+        static_assert(
+            describable<Owner>,
+            "tensor::own: say what the object holds: by a function `tenon::tensor_info describe(T&)` "
+            "beside its class, or by a tensor_info or a shape as the second argument");
+        return out_of_memory("");
     }
 
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.

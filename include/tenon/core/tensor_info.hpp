@@ -40,6 +40,8 @@ public:
         requires(!std::is_void_v<T>)
     [[nodiscard]] static tensor_info contiguous(T* data, const axes& shape,
                                                 tenon::device where = {}) noexcept {
+        static_assert(element<T>,
+                      "tensor_info: no dtype corresponds to this type; specialise tenon::dtype_traits");
         return tensor_info(data, dtype_of<std::remove_const_t<T>>, shape, nullptr, where);
     }
     template <class T>
@@ -71,6 +73,7 @@ public:
         if (tensor_.strides != nullptr) tensor_.strides = storage_ + stored_rank();
         flags_ = other.flags_;
         fault_ = other.fault_;
+        has_zero_ = other.has_zero_;
         return *this;
     }
     ~tensor_info() = default;
@@ -95,7 +98,7 @@ public:
         const std::uintptr_t address =
             reinterpret_cast<std::uintptr_t>(tensor_.data) + static_cast<std::uintptr_t>(tensor_.byte_offset);
         const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
-        if (off != 0 && !device().has_opaque_handle() && !has_no_elements()) [[unlikely]] {
+        if (off != 0 && !device().has_opaque_handle() && !has_zero_) [[unlikely]] {
             return malformed("data", "the address is off the alignment of its elements, by bytes",
                              static_cast<std::int64_t>(off));
         }
@@ -124,7 +127,11 @@ private:
                    0};
         flags_ = std::is_const_v<T> ? abi::flag::read_only : 0;
         fault_.problem = nullptr;
-        for (std::size_t i = 0; i < stored_rank(); ++i) storage_[i] = shape.values()[i];
+        has_zero_ = false;
+        for (std::size_t i = 0; i < stored_rank(); ++i) {
+            storage_[i] = shape.values()[i];
+            has_zero_ |= storage_[i] == 0;
+        }
         if (!type.known) [[unlikely]]
             fault_ = refused("dtype", "there is no element type of this name")
                          .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
@@ -146,20 +153,23 @@ private:
         return out;
     }
     [[nodiscard]] std::size_t stored_rank() const noexcept { return static_cast<std::size_t>(tensor_.ndim); }
-    [[nodiscard]] bool has_no_elements() const noexcept {
+    /// An extent of zero makes nothing of all the others; libraries multiply them all the same.
+    [[nodiscard]] bool nonzero_extents_fit() const noexcept {
+        std::int64_t bytes = dtype().itemsize();
         for (const std::int64_t extent : shape())
-            if (extent == 0) return true;
-        return false;
+            if (extent > 0 && detail::mul_overflows(bytes, extent, bytes)) return false;
+        return true;
     }
 
     abi::dl_tensor tensor_;  // its arrays are in `storage_`; null strides mean row-major
     std::uint64_t flags_;
     error fault_;  // there is one only if `problem` is not null
+    bool has_zero_;
     std::int64_t storage_[2 * max_rank];
 };
 
-/// A class whose objects say by `tensor_info describe(const T&)`, found by argument-dependent lookup, what
-/// memory they hold.
+/// A class whose objects say by `tensor_info describe(T&)`, found by argument-dependent lookup, what memory
+/// they hold.
 template <class T>
 concept describable = requires(T& object) {
     { describe(object) } -> std::same_as<tensor_info>;

@@ -111,7 +111,10 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
 /// Lets go of a tensor at the end of a function that takes it in any case, whoever has it by then.
 struct taken {
     tensor& t;
-    ~taken() { t.reset(); }
+    ~taken() {
+        const error_guard keep;  // the owner's own code runs, and may not see what is pending
+        t.reset();
+    }
 };
 
 /// Hands a producer object, or a legacy capsule, to the library's function.
@@ -232,6 +235,25 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     return keywords ? call::call(function, args.get(), keywords.get()) : nullptr;
 }
 
+/// What has the library's words for element types: the package of a library we know, the standard's namespace
+/// of the array, or the package its type is defined in. Nothing, without an exception, when there is none.
+[[nodiscard]] inline ref element_types_of(PyObject* like) {
+    const framework_habits* const habits = habits_of(Py_TYPE(like));
+    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
+    ref found;
+    if (habits == nullptr && method && ref::take(call::type_attr(Py_TYPE(like), method.get())))
+        found = ref::take(call::method(like, method.get()));
+    if (!found) {
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return {};
+        PyErr_Clear();
+        const std::string package =
+            habits != nullptr ? std::string(habits->package) : defining_package(Py_TYPE(like));
+        found = ref::take(call::import_module(package.c_str()));
+        if (!found) PyErr_Clear();
+    }
+    return found;
+}
+
 [[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
                                                                const maker& plan, interpreter& here) noexcept
     try {
@@ -246,9 +268,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
         made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
     } else {
-        const std::string package = defining_package(Py_TYPE(like));
-        const ref library = ref::take(call::import_module(package.c_str()));
-        if (!library) PyErr_Clear();
+        const ref library = element_types_of(like);
+        if (PyErr_Occurred() != nullptr) return std::nullopt;
         made = ref::take(call_empty(plan.make_empty, library.get(), planned));
     }
     if (!made) return std::nullopt;
@@ -301,6 +322,21 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     auto made = allocate(type, shape);
     if (!made) return fail(made.error());
     return std::move(*made);
+}
+
+template <class T>
+[[nodiscard]] std::optional<tensor> empty_like(PyObject* like, const axes& shape) noexcept {
+    return empty_like(like, shape, dtype_of<T>);
+}
+/// Of the shape and type that `like` itself has.
+[[nodiscard]] inline std::optional<tensor> empty_like(PyObject* like) noexcept {
+    std::optional<axes> shape;
+    dtype type;
+    const auto look = [&](const tensor_ref& t) {
+        shape.emplace(t.shape());
+        type = t.dtype();
+    };
+    return borrow(like, {}, look) ? empty_like(like, *shape, type) : std::nullopt;
 }
 
 }  // namespace tenon::py

@@ -21,8 +21,8 @@ inline constexpr const char* capsule_name =
 /// pending exception stays as it is.
 template <class Managed>
 void drop_unconsumed(PyObject* capsule) noexcept {
-    // Ours by its address, mostly; the characters are for whoever gave it the same name anew. The context says
-    // the same as the pointer, which would be given only for the name, compared once more.
+    // Ours by its address, mostly; the characters are for whoever gave it the same name anew. The context
+    // says the same as the pointer, which would be given only for the name, compared once more.
     if (PyCapsule_GetName(capsule) != capsule_name<Managed> &&
         PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0)
         return;

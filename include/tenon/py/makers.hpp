@@ -20,7 +20,9 @@ namespace detail {
 [[nodiscard]] inline PyObject* keep_function(interpreter& here, const std::string& name,
                                              const ref& function) noexcept {
     PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
-    const ref key = all != nullptr ? ref::take(PyUnicode_FromString(name.c_str())) : ref();
+    // By its address too: another of the same name is another, and this one stays where it is.
+    const ref key =
+        all != nullptr ? ref::take(PyUnicode_FromFormat("%s %p", name.c_str(), function.get())) : ref();
     return key ? PyDict_SetDefault(all, key.get(), function.get()) : nullptr;
 }
 

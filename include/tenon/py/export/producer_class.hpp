@@ -68,6 +68,25 @@ struct TENON_PRIVATE class_source {
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 };
 
+/// Since 3.12 a subclass has the slots of the buffer protocol by the methods it inherits, as all others.
+template <class Functions>
+[[nodiscard]] bool add_buffer_methods(PyTypeObject* type) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    const auto add = [&](const char* name, void* function) {
+        const ref model =
+            ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyByteArray_Type), name));
+        if (!model) return false;
+        auto* const base = reinterpret_cast<PyWrapperDescrObject*>(model.get())->d_base;
+        return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, base, function)));
+    };
+    if (!add("__buffer__", reinterpret_cast<void*>(Functions::get_buffer)) ||
+        !add("__release_buffer__", reinterpret_cast<void*>(Functions::release_buffer)))
+        return false;
+#endif
+    PyType_Modified(type);
+    return true;
+}
+
 template <class Source>
 [[nodiscard]] bool add_protocols(PyTypeObject* type) noexcept {
     using functions = protocols<Source>;
@@ -84,8 +103,7 @@ template <class Source>
     }
     type->tp_as_buffer->bf_getbuffer = functions::get_buffer;
     type->tp_as_buffer->bf_releasebuffer = functions::release_buffer;
-    PyType_Modified(type);
-    return true;
+    return add_buffer_methods<functions>(type);
 }
 
 /// Only a class that nobody has seen as it was can be changed: TypeError otherwise.

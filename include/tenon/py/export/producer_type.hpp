@@ -60,8 +60,13 @@ struct TENON_PRIVATE tensor_source {
 [[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
     const keep_alive& owner = t.owner();
     if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
-    if (owner.release_function() == release_buffer) return static_cast<Py_buffer*>(owner.subject())->obj;
-    return nullptr;
+    if (owner.release_function() != release_buffer) return nullptr;
+    PyObject* const exporter = static_cast<Py_buffer*>(owner.subject())->obj;
+#if PY_VERSION_HEX < 0x030D0000
+    // The collector would clear a memoryview that still lends its buffer, which then crashes (gh-77894).
+    if (exporter != nullptr && PyMemoryView_Check(exporter)) return nullptr;
+#endif
+    return exporter;
 }
 
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
@@ -245,6 +250,8 @@ using tensor_protocols = protocols<tensor_source>;
     new (&object->held) std::optional<tensor>(std::move(t));
     return self;
 }
+
+PyObject* to_python(tensor& t) = delete;  // say std::move(t): there is no second tensor over the same memory
 
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t) noexcept {
