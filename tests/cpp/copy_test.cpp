@@ -36,6 +36,7 @@ thread_local int threads_started = 0;
 #if defined(__GLIBC__)
 // Starting threads and counting processors go through these two in the whole test program.
 extern "C" {
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc's are reserved
 __attribute__((visibility("default"))) int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                                                           void* (*run)(void*), void* argument) noexcept {
     if (threads_allowed == 0) return EAGAIN;

@@ -123,6 +123,7 @@ struct reluctant {
     int* calls;
     int* good_moves;
     reluctant(int* c, int* m) : calls(c), good_moves(m) {}
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor): it throws
     reluctant(reluctant&& o) : calls(o.calls), good_moves(o.good_moves) {
         if ((*good_moves)-- == 0) throw std::runtime_error("a move");
     }
@@ -159,6 +160,7 @@ struct counted {
     static inline int alive = 0;
     bool throws_on_move;
     explicit counted(bool t = false) : throws_on_move(t) { ++alive; }
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor): it throws
     counted(counted&& o) : throws_on_move(o.throws_on_move) {
         if (throws_on_move) throw std::runtime_error("a move");
         ++alive;

@@ -201,10 +201,12 @@ TEST(OutOfMemory, OwningAUniquePtrReleasesIt) {
     static int calls;
     calls = 0;
     struct stateless {
+        // NOLINTNEXTLINE(readability-non-const-parameter): as deleters have it
         void operator()(float* p) const { ++calls, delete[] p; }
     };
     struct stateful {
         int by;
+        // NOLINTNEXTLINE(readability-non-const-parameter): as deleters have it
         void operator()(float* p) const { calls += by, delete[] p; }
     };
     const ints high_rank(6, 1);

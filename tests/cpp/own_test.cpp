@@ -173,6 +173,7 @@ struct stateful_free {
     }
 };
 struct throwing_free {
+    // NOLINTNEXTLINE(readability-non-const-parameter): as deleters have it
     void operator()(float* p) const {
         delete[] p;
         ++stateless_calls;
@@ -228,6 +229,7 @@ TEST(OwnUniquePtr, StatefulDeleter) {
 TEST(OwnUniquePtr, DeleterThatIsAFunction) {
     static int calls;
     calls = 0;
+    // NOLINTNEXTLINE(readability-non-const-parameter): as deleters have it
     const auto give_back = [](float* p) { ++calls, delete[] p; };
     using pointer = std::unique_ptr<float[], void (*)(float*)>;
     EXPECT_TRUE(tensor::own(pointer(new float[2], give_back), 2));
@@ -506,6 +508,7 @@ TEST(OwnObject, MoveThatThrows) {
     struct heavy {
         std::shared_ptr<int> held;
         explicit heavy(std::shared_ptr<int> h) : held(std::move(h)) {}
+        // NOLINTNEXTLINE(performance-*): it throws
         heavy(heavy&& o) : held(o.held) { throw std::runtime_error("a move"); }
     };
     const auto held = std::make_shared<int>(0);
@@ -614,6 +617,7 @@ struct reluctant {
     int* calls;
     int* good_moves;
     reluctant(int* c, int* m) : calls(c), good_moves(m) {}
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor): it throws
     reluctant(reluctant&& o) : calls(o.calls), good_moves(o.good_moves) {
         if ((*good_moves)-- == 0) throw std::runtime_error("a move");
     }

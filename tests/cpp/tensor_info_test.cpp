@@ -145,6 +145,7 @@ TEST(TensorInfo, EveryRank) {
             strides[i] = 1000 - static_cast<std::int64_t>(i);
         }
         const auto info = tensor_info::strided(memory, shape, strides);
+        // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): the copy is tested
         const tensor_info copy = info;
         auto assigned = tensor_info::contiguous(fixed, ints(64 - rank, 7)).read_only();
         assigned = copy;

@@ -336,7 +336,7 @@ template <class T>
         shape.emplace(t.shape());
         type = t.dtype();
     };
-    return borrow(like, {}, look) ? empty_like(like, *shape, type) : std::nullopt;
+    return borrow(like, {}, look) && shape ? empty_like(like, *shape, type) : std::nullopt;
 }
 
 }  // namespace tenon::py
