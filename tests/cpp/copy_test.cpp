@@ -183,9 +183,8 @@ TEST(Copy, ScalarsAndEmptyOnes) {
     expect_good_copy(made({.data = &x}));
     expect_good_copy(made({.data = nullptr, .shape = {0}}));
     expect_good_copy(made({.data = nullptr, .shape = {3, 0, 2}, .byte_offset = 64}));
-    expect_good_copy(made({.data = nullptr,
-                           .shape = {int64_highest, 0, int64_highest},
-                           .strides = ints{int64_highest, int64_lowest, 0}}));
+    expect_good_copy(made(
+        {.data = nullptr, .shape = {int64_highest / 4, 0}, .strides = ints{int64_highest, int64_lowest}}));
 }
 
 TEST(Copy, EveryRank) {

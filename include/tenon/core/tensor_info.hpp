@@ -95,6 +95,8 @@ public:
     [[nodiscard]] result<void> check() const noexcept {
         if (fault_.problem != nullptr) [[unlikely]]
             return fault_;
+        if (has_zero_ && !nonzero_extents_fit()) [[unlikely]]
+            return malformed("shape", "the product of its other extents does not fit in 64 bits");
         const std::uintptr_t address =
             reinterpret_cast<std::uintptr_t>(tensor_.data) + static_cast<std::uintptr_t>(tensor_.byte_offset);
         const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two

@@ -24,11 +24,20 @@ struct dlpack_keywords {
 
 namespace argument {
 
-/// Raises TypeError; always false.
-TENON_COLD inline bool wrong(const char* name, const char* wanted, PyObject* got) noexcept {
-    foreign_code(
-        [&] { PyErr_Format(PyExc_TypeError, "tenon: %s must be %s, not %.200R", name, wanted, got); });
+/// Raises TypeError with this text, or what came of making it: an object's own `__repr__` may raise. Always
+/// false.
+template <class... Args>
+TENON_COLD bool type_error(const char* format, Args... args) noexcept {
+    const ref text = ref::take(foreign_code([&] { return PyUnicode_FromFormat(format, args...); }));
+    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
     return false;
+}
+
+TENON_COLD inline bool wrong(const char* name, const char* wanted, PyObject* got) noexcept {
+    return type_error("tenon: %s must be %s, not %.200R", name, wanted, got);
+}
+TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept {
+    return type_error("%s() got an unexpected keyword argument %R", function, name);
 }
 
 [[nodiscard]] inline bool read_flag(const char* name, PyObject* value, bool& out) noexcept {
@@ -118,12 +127,6 @@ TENON_COLD inline bool wrong(const char* name, const char* wanted, PyObject* got
 /// Whether a keyword is this one: callers written in C use interned names, and Python interns its own.
 TENON_HOT [[nodiscard]] inline bool is_named(PyObject* name, PyObject* known, const char* text) noexcept {
     return name == known || PyUnicode_CompareWithASCIIString(name, text) == 0;
-}
-
-/// Raises TypeError; always false.
-TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept {
-    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", function, name);
-    return false;
 }
 
 }  // namespace argument

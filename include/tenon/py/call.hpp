@@ -110,6 +110,9 @@ TENON_HOT inline void release_buffer(Py_buffer* held) noexcept {
     foreign_code([&] { PyBuffer_Release(held); });
 }
 
+inline void clear_weak_references(PyObject* dying) noexcept {
+    foreign_code([&] { PyObject_ClearWeakRefs(dying); });
+}
 inline void write_unraisable() noexcept {
     // Never with the dying object: reporting would revive it.
     foreign_code([] { PyErr_WriteUnraisable(nullptr); });

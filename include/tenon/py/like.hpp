@@ -19,6 +19,7 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/taken.hpp>
 #include <tenon/py/type_plan.hpp>
 
 namespace tenon::py {
@@ -108,15 +109,6 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return nullptr;
 }
 
-/// Lets go of a tensor at the end of a function that takes it in any case, whoever has it by then.
-struct taken {
-    tensor& t;
-    ~taken() {
-        const error_guard keep;  // the owner's own code runs, and may not see what is pending
-        t.reset();
-    }
-};
-
 /// Hands a producer object, or a legacy capsule, to the library's function.
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
@@ -137,7 +129,7 @@ struct taken {
 ///
 /// An array of NumPy's that was imported, or made by `empty_like`, comes back as the very same object.
 [[nodiscard]] inline PyObject* to_python(tensor&& t, PyObject* like) noexcept {
-    const detail::taken taken{t};
+    const detail::taken taken(t);
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
     if (like == nullptr || like == Py_None) return to_python(std::move(t));
@@ -162,9 +154,7 @@ struct taken {
 }
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t, PyObject* like) noexcept {
-    if (t) return to_python(std::move(*t), like);
-    raise(t.error(), "tenon: ");
-    return nullptr;
+    return t ? to_python(std::move(*t), like) : raise(t.error(), "tenon: ");
 }
 
 namespace detail {

@@ -231,6 +231,23 @@ PyObject* legacy(PyObject*, PyObject* args, PyObject* keywords) {
         return tenon::py::to_capsule(std::move(t), tenon::py::capsule_kind::legacy);
     });
 }
+/// to_capsule straight from a description, at the address that is given: described(counter, kind, **fields).
+PyObject* described(PyObject*, PyObject* args, PyObject* keywords) try {
+    PyObject* owner = nullptr;
+    const char* kind = nullptr;
+    if (PyArg_ParseTuple(args, "O!s", counter_type, &owner, &kind) == 0) return nullptr;
+    const wanted fields(keywords);
+    return tenon::py::to_capsule(fields.info(fields.address), counted_release(count_of(owner), nullptr),
+                                 std::string_view(kind) == "legacy" ? tenon::py::capsule_kind::legacy
+                                                                    : tenon::py::capsule_kind::versioned);
+} catch (const fakes::bad_argument&) {
+    return nullptr;
+}
+/// empty_like with the shape and type of its model, given back as that: twin(like).
+PyObject* twin(PyObject*, PyObject* model) {
+    auto t = tenon::py::empty_like(model);
+    return t ? tenon::py::to_python(std::move(*t), model) : nullptr;
+}
 /// like(counter, array, **fields)
 PyObject* like(PyObject*, PyObject* args, PyObject* keywords) {
     return export_with(args, keywords, [&](tensor&& t) {
@@ -366,6 +383,9 @@ PyMethodDef functions[] = {
     {"versioned", tenon::py::detail::as_method(versioned), METH_VARARGS | METH_KEYWORDS,
      "to_capsule, versioned."},
     {"legacy", tenon::py::detail::as_method(legacy), METH_VARARGS | METH_KEYWORDS, "to_capsule, legacy."},
+    {"described", tenon::py::detail::as_method(described), METH_VARARGS | METH_KEYWORDS,
+     "to_capsule of a description: described(counter, kind, address=..., **fields)."},
+    {"twin", twin, METH_O, "empty_like(like), given back."},
     {"like", tenon::py::detail::as_method(like), METH_VARARGS | METH_KEYWORDS,
      "to_python(t, like): like(counter, array, **fields)."},
     {"there_and_back", there_and_back, METH_VARARGS, "from_python, then to_python(t, like)."},

@@ -8,6 +8,7 @@
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/py/taken.hpp>
 
 namespace tenon::py {
 
@@ -38,6 +39,7 @@ template <class Owner>
 [[nodiscard]] PyObject* to_capsule(const tensor_info& info, Owner owner,
                                    capsule_kind kind = capsule_kind::versioned) {
     keep_alive kept;
+    const detail::taken taken(kept);
     if constexpr (std::is_same_v<Owner, keep_alive>)
         kept = std::move(owner);
     else if (!tenon::detail::keep_deleted(info.data(), std::move(owner), kept))
@@ -53,9 +55,9 @@ template <class Owner>
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_capsule(result<tensor> t,
                                           capsule_kind kind = capsule_kind::versioned) noexcept {
-    if (t) return to_capsule(std::move(*t), kind);
-    raise(t.error(), "tenon: ");
-    return nullptr;
+    if (!t) return raise(t.error(), "tenon: ");
+    const detail::taken taken(*t);
+    return to_capsule(std::move(*t), kind);
 }
 
 }  // namespace tenon::py

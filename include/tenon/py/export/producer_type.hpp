@@ -20,6 +20,7 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/taken.hpp>
 
 namespace tenon::py {
 
@@ -89,7 +90,7 @@ inline void dealloc_tensor(PyObject* self) noexcept {
     PyObject_GC_UnTrack(self);
     // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
     Py_TRASHCAN_BEGIN(self, dealloc_tensor) if (as_tensor_object(self)->weak_references != nullptr)
-        PyObject_ClearWeakRefs(self);
+        call::clear_weak_references(self);
     {
         const error_guard keep;  // the owner's own code runs, and may not see what is pending
         as_tensor_object(self)->held.~optional();
@@ -255,9 +256,9 @@ PyObject* to_python(tensor& t) = delete;  // say std::move(t): there is no secon
 
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t) noexcept {
-    if (t) return to_python(std::move(*t));
-    raise(t.error(), "tenon: ");
-    return nullptr;
+    if (!t) return raise(t.error(), "tenon: ");
+    const detail::taken taken(*t);
+    return to_python(std::move(*t));
 }
 
 inline PyObject* detail::tensor_source::wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
