@@ -42,23 +42,26 @@ PyObject* last_address(PyObject*, PyObject*) {
     return PyLong_FromVoidPtr(reinterpret_cast<void*>(sink_data));
 }
 
+tenon::tensor_info describe_source() {
+    return tenon::tensor_info::contiguous(source_memory, {SOURCE_EXTENT, SOURCE_EXTENT});
+}
+
+tenon::keep_alive keep_source() {
+    return {source_memory, [](void*, void*) noexcept { source_release(); },
+            tenon::keep_alive::plain_memory()};
+}
+
 // What `leave` makes of the memory as a tensor.
 PyObject* give(auto&& leave) {
-    auto t = tenon::tensor::own(tenon::tensor_info::contiguous(source_memory, {SOURCE_EXTENT, SOURCE_EXTENT}),
-                                [](void*) { source_release(); });
-    if (!t) return tenon::py::raise(t.error()), nullptr;
-    return leave(std::move(*t));
+    auto t = tenon::tensor::own(describe_source(), keep_source());
+    return t ? leave(std::move(*t)) : tenon::py::raise(t.error());
 }
 
 PyObject* to_like(PyObject*, PyObject* like) {
     return give([&](tenon::tensor&& t) { return tenon::py::to_python(std::move(t), like); });
 }
 
-PyObject* to_capsule(PyObject*, PyObject*) {
-    return tenon::py::to_capsule(
-        tenon::tensor_info::contiguous(source_memory, {SOURCE_EXTENT, SOURCE_EXTENT}),
-        [](void*) { source_release(); });
-}
+PyObject* to_capsule(PyObject*, PyObject*) { return tenon::py::to_capsule(describe_source(), keep_source()); }
 
 PyObject* to_producer(PyObject*, PyObject*) {
     return give([](tenon::tensor&& t) { return tenon::py::to_python(std::move(t)); });

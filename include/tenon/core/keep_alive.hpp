@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tenon/core/attributes.hpp>
+#include <tenon/core/foreign_code.hpp>
 
 namespace tenon {
 
@@ -38,7 +39,8 @@ public:
     /// Forgets what it kept, without releasing it.
     void disown() noexcept { release_ = nullptr; }
 
-    /// The context of a release that gives plain memory back and lets go of nothing else.
+    /// The context of a release that gives plain memory back and lets go of nothing else: it is run at once,
+    /// where others may have to wait for their turn in a chain.
     [[nodiscard]] TENON_PRIVATE static void* plain_memory() noexcept {
         static char mark;
         return &mark;
@@ -119,23 +121,26 @@ template <class Owner>
 /// Calls `Deleter{}(pointer)`. One that throws has nobody to tell.
 template <class Pointer, class Deleter>
 void call_deleter(void* pointer, void*) noexcept try {
-    Deleter{}(static_cast<Pointer>(pointer));
+    foreign_code([&] { Deleter{}(static_cast<Pointer>(pointer)); });
 } catch (...) {  // NOLINT(bugprone-empty-catch)
 }
 
 /// A deleter that is a value: a function pointer, or a lambda that captures.
 template <class Pointer, class Deleter>
-struct bound_deleter {
+struct bound_deleter : release_chain::link {
     Deleter deleter;
     Pointer pointer;
 
-    static void release(void* self, void*) noexcept {
+    template <class D>
+    bound_deleter(D&& d, Pointer p) : deleter(std::forward<D>(d)), pointer(p) {}
+    static void release(void* self, void*) noexcept { release_chain::run(static_cast<bound_deleter*>(self)); }
+    static void let_go(link* self) noexcept {
         auto* const bound = static_cast<bound_deleter*>(self);
         run(bound->deleter, bound->pointer);
         delete bound;
     }
     static void run(auto& deleter, Pointer pointer) noexcept try {
-        deleter(pointer);
+        foreign_code([&] { deleter(pointer); });
     } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
     }
 };
@@ -146,15 +151,13 @@ template <class Pointer, class Deleter>
 [[nodiscard]] bool keep_deleted(Pointer pointer, Deleter&& deleter, keep_alive& out) {
     using value = std::remove_cvref_t<Deleter>;
     if constexpr (std::is_empty_v<value> && std::is_default_constructible_v<value>) {
-        // It is told an address and has nothing else to go by.
-        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>,
-                         keep_alive::plain_memory());
+        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>);
         return true;
     } else {
         using bound = bound_deleter<Pointer, value>;
         bound* kept = nullptr;
         try {
-            kept = new (std::nothrow) bound{std::forward<Deleter>(deleter), pointer};
+            kept = new (std::nothrow) bound(std::forward<Deleter>(deleter), pointer);
         } catch (...) {
             bound::run(deleter, pointer);
             throw;

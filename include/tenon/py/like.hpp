@@ -26,23 +26,6 @@ namespace tenon::py {
 
 namespace detail {
 
-/// What makes arrays like some object, out of the plan of its type: a copy, for what follows runs foreign
-/// code.
-struct maker {
-    maker_kind kind = maker_kind::unresolved;
-    const abi::exchange_api* table = nullptr;
-    PyTypeObject* type = nullptr;
-    PyObject* make_from = nullptr;  ///< borrowed, like the next
-    PyObject* make_empty = nullptr;
-
-    explicit maker(const type_plan& plan) noexcept
-        : kind(plan.maker),
-          table(plan.table),
-          type(plan.type),
-          make_from(plan.make_from),
-          make_empty(plan.make_empty) {}
-};
-
 TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
     PyTypeObject* const type = Py_TYPE(like);
     type_plan plan;
@@ -51,16 +34,18 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     else if (!make_plan(type, here, plan))
         return std::nullopt;
     const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
-    if (!resolve_maker(like, here, plan)) return std::nullopt;
+    std::optional<maker> made(std::in_place, plan);
+    if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
+    made->note_in(plan, here);
     remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
-    return maker(plan);
+    return made;
 }
 
 /// Nullopt with an exception set on failure.
 [[nodiscard]] inline std::optional<maker> maker_of(PyObject* like, interpreter& here) noexcept {
     const type_plan* const known = find_plan(Py_TYPE(like));
     if (known != nullptr && known->maker != maker_kind::unresolved && known->maker_home == &here) [[likely]]
-        return maker(*known);
+        return std::optional<maker>(std::in_place, *known);
     return find_maker(like, here);
 }
 
@@ -169,9 +154,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
                     message != nullptr ? message : "the allocation failed");
 }
 
-/// Whether an allocator gave what it was asked for.
+/// Whether an allocator gave what it was asked for: row-major memory, which whoever fills it relies on.
 [[nodiscard]] inline bool is_as_planned(const tensor_ref& got, const tensor_ref& planned) noexcept {
     return got.dtype() == planned.dtype() && got.ndim() == planned.ndim() && !got.is_read_only() &&
+           got.is_c_contiguous() &&
            std::equal(got.shape().begin(), got.shape().end(), planned.shape().begin());
 }
 
@@ -205,7 +191,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     auto taken = tensor::take_as(received, owner);
     received.disown();
     if (!taken) return fail(taken.error());
-    if (!is_as_planned(*taken, planned))
+    if (!is_as_planned(*taken, planned) || taken->device() != where)
         return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
     return std::move(*taken);
 }
@@ -288,7 +274,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         return std::nullopt;
     };
     const bool wants_place = like != nullptr && like != Py_None;
-    const auto plan = wants_place ? detail::maker_of(like, *here) : std::optional(detail::maker(type_plan{}));
+    const auto plan = wants_place ? detail::maker_of(like, *here)
+                                  : std::optional<detail::maker>(std::in_place, type_plan{});
     if (!plan) return std::nullopt;
     const bool padded = plan->kind == maker_kind::numpy && type.type.is_subbyte();
     const auto planned = tenon::detail::plan_allocation(type, shape, padded);

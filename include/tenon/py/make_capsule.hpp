@@ -21,13 +21,12 @@ inline constexpr const char* capsule_name =
 /// pending exception stays as it is.
 template <class Managed>
 void drop_unconsumed(PyObject* capsule) noexcept {
-    // Ours by its address, mostly; the characters are for whoever gave it the same name anew. The context
-    // says the same as the pointer, which would be given only for the name, compared once more.
+    // Ours by its address, mostly; the characters are for whoever gave it the same name anew.
     if (PyCapsule_GetName(capsule) != capsule_name<Managed> &&
         PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0)
         return;
     const error_guard keep;  // the owner's own code runs, and may not see what is pending
-    auto* const managed = static_cast<Managed*>(PyCapsule_GetContext(capsule));
+    auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
     if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
 }
 
@@ -39,7 +38,7 @@ template <class Managed>
 [[nodiscard]] PyObject* wrap_managed(Managed* managed, keep_alive& owner) noexcept {
     PyObject* const capsule =
         PyCapsule_New(managed, detail::capsule_name<Managed>, &detail::drop_unconsumed<Managed>);
-    if (capsule == nullptr || PyCapsule_SetContext(capsule, managed) != 0) [[unlikely]] {
+    if (capsule == nullptr) [[unlikely]] {
         owner = std::move(tenon::detail::managed_block<Managed>::of(managed)->owner);
         managed->deleter(managed);
     }

@@ -3,7 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include <tenon/abi/dlpack.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -16,14 +18,25 @@ namespace tenon::py {
 
 namespace detail {
 
-/// Keeps a function for the life of the interpreter, under a name: borrowed, or null with an exception set.
-[[nodiscard]] inline PyObject* keep_function(interpreter& here, const std::string& name,
-                                             const ref& function) noexcept {
+/// A function of a library, or nothing.
+struct library_function {
+    ref function;
+    bool kept = false;  ///< by the interpreter's record, for good: plans may point to it
+
+    /// Null is fine, and stays so.
+    [[nodiscard]] bool may_be_remembered() const noexcept { return kept || !function; }
+};
+
+/// Keeps a function for the life of the interpreter, under a name, unless there is another of that name: a
+/// library that makes its functions anew each time is asked each time. An exception is set on failure.
+[[nodiscard]] inline library_function keep_function(interpreter& here, const std::string& name,
+                                                    ref function) noexcept {
     PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
-    // By its address too: another of the same name is another, and this one stays where it is.
-    const ref key =
-        all != nullptr ? ref::take(PyUnicode_FromFormat("%s %p", name.c_str(), function.get())) : ref();
-    return key ? PyDict_SetDefault(all, key.get(), function.get()) : nullptr;
+    const ref key = all != nullptr ? ref::take(PyUnicode_FromString(name.c_str())) : ref();
+    PyObject* const kept = key ? PyDict_SetDefault(all, key.get(), function.get()) : nullptr;
+    if (kept == nullptr) return {};
+    const bool same = kept == function.get();
+    return {std::move(function), same};
 }
 
 /// The object at the end of "package.module.name"; nothing, without an exception, when there is none.
@@ -49,20 +62,19 @@ namespace detail {
     return found;
 }
 
-/// The function at a path, kept; null without an exception when there is none.
-[[nodiscard]] inline PyObject* function_at(interpreter& here, const char* path) {
-    if (path == nullptr) return nullptr;
-    const ref found = find_by_path(path);
-    if (found) return keep_function(here, path, found);
+/// The function at a path; none, without an exception, when there is none.
+[[nodiscard]] inline library_function function_at(interpreter& here, const char* path) {
+    ref found = find_by_path(path);
+    if (found) return keep_function(here, path, std::move(found));
     if (PyErr_Occurred() != nullptr &&
         (PyErr_ExceptionMatches(PyExc_ImportError) != 0 || PyErr_ExceptionMatches(PyExc_AttributeError) != 0))
         PyErr_Clear();
-    return nullptr;
+    return {};
 }
 
 /// A function of the standard's namespace of an array, `__array_namespace__()`, or of the package its type is
-/// defined in. Null without an exception when neither has one.
-[[nodiscard]] inline PyObject* function_named(interpreter& here, PyObject* like, const char* name) {
+/// defined in; none, without an exception, when neither has one.
+[[nodiscard]] inline library_function function_named(interpreter& here, PyObject* like, const char* name) {
     const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
     const ref found = method ? ref::take(call::type_attr(Py_TYPE(like), method.get())) : ref();
     if (found) {
@@ -70,51 +82,80 @@ namespace detail {
         const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
         const char* const text =
             label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
-        const ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
-        if (function) return keep_function(here, std::string("namespace ") + text + "." + name, function);
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
+        ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
+        if (function)
+            return keep_function(here, std::string("namespace ") + text + "." + name, std::move(function));
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return {};
         PyErr_Clear();
     }
     const std::string package = defining_package(Py_TYPE(like));
-    if (package.empty() || package == "builtins") return nullptr;
+    if (package.empty() || package == "builtins") return {};
     return function_at(here, (package + "." + name).c_str());
 }
 
-/// Looks for what makes arrays like this one and notes it in `plan`; false with an exception set on failure.
-[[nodiscard]] inline bool resolve_maker(PyObject* like, interpreter& here, type_plan& plan) noexcept try {
-    PyTypeObject* const type = Py_TYPE(like);
-    const framework_habits* const habits = habits_of(type);
-    plan.maker_home = &here;
-    plan.make_from = plan.make_empty = nullptr;
-    plan.maker = maker_kind::none;
-    if (plan.table != nullptr && plan.table->managed_tensor_to_py_object_no_sync != nullptr) {
-        plan.maker = maker_kind::exchange_table;
-    } else if (plan.numpy_struct) {
-        plan.maker = maker_kind::numpy;
-    } else if (habits != nullptr && habits->from_dlpack != nullptr) {
-        plan.make_from = function_at(here, habits->from_dlpack);
-        plan.maker = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
-    } else {
-        const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
-        if (name && ref::take(call::type_attr(type, name.get()))) {
-            plan.maker = maker_kind::type_method;
+/// What makes arrays like some object. A copy of what the plan of its type says, for what follows runs
+/// foreign code.
+struct maker {
+    maker_kind kind;
+    bool immutable;  ///< the library's arrays must not be written to
+    const abi::exchange_api* table;
+    PyTypeObject* type;
+    PyObject* make_from;  ///< borrowed of the plan, like the next; or kept below
+    PyObject* make_empty;
+    library_function from, empty;  ///< as found just now; nothing when the plan knew
+
+    explicit maker(const type_plan& plan) noexcept
+        : kind(plan.maker),
+          immutable(plan.immutable),
+          table(plan.table),
+          type(plan.type),
+          make_from(plan.make_from),
+          make_empty(plan.make_empty) {}
+
+    /// Looks for it; false with an exception set on failure.
+    [[nodiscard]] bool resolve(PyObject* like, interpreter& here, bool numpy_struct) noexcept try {
+        const framework_habits* const habits = habits_of(type);
+        kind = maker_kind::none;
+        if (table != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
+            kind = maker_kind::exchange_table;
+        } else if (numpy_struct) {
+            kind = maker_kind::numpy;
+        } else if (habits != nullptr && habits->from_dlpack != nullptr) {
+            from = function_at(here, habits->from_dlpack);
+            kind = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
         } else {
-            plan.make_from = function_named(here, like, "from_dlpack");
-            plan.maker = maker_kind::function;
+            const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
+            if (name && ref::take(call::type_attr(type, name.get()))) {
+                kind = maker_kind::type_method;
+            } else {
+                from = function_named(here, like, "from_dlpack");
+                kind = maker_kind::function;
+            }
         }
+        if (PyErr_Occurred() != nullptr) return false;
+        const bool by_function = kind == maker_kind::function || kind == maker_kind::of_capsule;
+        if (by_function && !from.function) kind = maker_kind::none;
+        if (habits != nullptr && habits->empty != nullptr)
+            empty = function_at(here, habits->empty);
+        else if (by_function && !immutable)
+            empty = function_named(here, like, "empty");
+        make_from = from.function.get();
+        make_empty = empty.function.get();
+        return PyErr_Occurred() == nullptr;
+    } catch (...) {
+        raise_caught();
+        return false;
     }
-    if (PyErr_Occurred() != nullptr) return false;
-    const bool by_function = plan.maker == maker_kind::function || plan.maker == maker_kind::of_capsule;
-    if (by_function && plan.make_from == nullptr) plan.maker = maker_kind::none;
-    if (habits != nullptr && habits->empty != nullptr)
-        plan.make_empty = function_at(here, habits->empty);
-    else if (by_function && !plan.immutable)
-        plan.make_empty = function_named(here, like, "empty");
-    return PyErr_Occurred() == nullptr;
-} catch (...) {
-    raise_caught();
-    return false;
-}
+
+    /// Notes it in the plan, where that may point to the functions.
+    void note_in(type_plan& plan, interpreter& here) const noexcept {
+        if (!from.may_be_remembered() || !empty.may_be_remembered()) return;
+        plan.maker = kind;
+        plan.maker_home = &here;
+        plan.make_from = make_from;
+        plan.make_empty = make_empty;
+    }
+};
 
 }  // namespace detail
 }  // namespace tenon::py

@@ -297,6 +297,30 @@ PyObject* call_slot(PyObject*, PyObject* args) {
     return Py_BuildValue("(iN)", outcome, value != nullptr ? value : ref::borrow(Py_None).release());
 }
 
+/// A tensor whose deleter, which captures, calls Python: called_back(callback).
+PyObject* called_back(PyObject*, PyObject* callback) {
+    Py_INCREF(callback);
+    static float memory[4];
+    return tenon::py::to_python(tensor::own(tensor_info::contiguous(memory, 4), [callback](void*) {
+        const PyGILState_STATE gil = PyGILState_Ensure();
+        {
+            const ref done = ref::take(PyObject_CallNoArgs(callback));
+            if (!done) PyErr_WriteUnraisable(nullptr);
+        }
+        Py_DECREF(callback);
+        PyGILState_Release(gil);
+    }));
+}
+/// A tensor kept by a deleter that captures a tensor that...: chained(depth).
+PyObject* chained(PyObject*, PyObject* depth) {
+    static float memory[4];
+    const tensor_info info = tensor_info::contiguous(memory, 4);
+    auto t = tensor::own(info, tenon::keep_alive());
+    for (long i = PyLong_AsLong(depth); t && i > 0; --i)
+        t = tensor::own(info, [kept = std::make_shared<tensor>(std::move(*t))](void*) {});
+    return tenon::py::to_python(std::move(t));
+}
+
 // --- classes of a user --------------------------------------------------------------------------------
 
 /// A class whose Python objects are `boxed`, with faults a test can switch on.
@@ -343,7 +367,20 @@ PyGetSetDef matrix_properties[] = {
      nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
+/// grow(): the memory moves, as nobody looks at it.
+PyObject* grow_matrix(PyObject* self, PyObject*) {
+    matrix& m = matrix_of(self);
+    ++m.rows;
+    std::vector<float> larger(static_cast<std::size_t>(m.rows * m.columns), 2.0F);
+    m.values.swap(larger);
+    Py_RETURN_NONE;
+}
+PyMethodDef matrix_methods[] = {
+    {"grow", grow_matrix, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
 PyType_Slot matrix_slots[] = {
+    {Py_tp_methods, matrix_methods},
     {Py_tp_new, reinterpret_cast<void*>(new_matrix)},
     {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_matrix)},
     {Py_tp_getset, matrix_properties},
@@ -391,6 +428,8 @@ PyMethodDef functions[] = {
     {"there_and_back", there_and_back, METH_VARARGS, "from_python, then to_python(t, like)."},
     {"empty_like", empty_like, METH_VARARGS, "empty_like(like, shape, dtype, back=True)."},
     {"inline_object", inline_object, METH_O, "tensor::own of an object with its memory inside."},
+    {"called_back", called_back, METH_O, "A tensor whose deleter calls Python."},
+    {"chained", chained, METH_O, "Deleters that keep tensors, this deep."},
     {"call_slot", call_slot, METH_VARARGS, "A function of an exchange table: (outcome, exception)."},
     {nullptr, nullptr, 0, nullptr},
 };

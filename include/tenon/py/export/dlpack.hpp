@@ -159,13 +159,10 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 }  // namespace detail
 
 /// `keeper.__dlpack__(...)` for the tensor `t`, whose memory the object `keeper` keeps alive: a new capsule,
-/// or null with an exception set.
-[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, PyObject* const* args,
-                                             Py_ssize_t positional, PyObject* names) noexcept {
-    interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
-    dlpack_keywords asked;
-    if (!read_dlpack_keywords(*here, args, positional, names, asked)) return nullptr;
+/// or null with an exception set. The keywords have been read before the tensor: reading them runs code of
+/// others.
+[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper,
+                                             const dlpack_keywords& asked, interpreter* here) noexcept {
     const device own = device(tenon::detail::exported_device(t.device(), {}));
     const bool to_host = asked.where == device{};
     const bool stays = !asked.where || *asked.where == own || *asked.where == t.device() ||

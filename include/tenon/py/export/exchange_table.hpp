@@ -113,10 +113,14 @@ struct TENON_PRIVATE exchange_table {
         return PyCapsule_New(const_cast<abi::exchange_api*>(&table), capsule_exchange_api, nullptr);
     }
 
-    /// The tensor of an object of this type; BufferError for any other. Whoever calls got the table from the
-    /// object's type, but any class may publish a table that it has from another.
-    [[nodiscard]] static const tensor_ref* checked(PyObject* obj, acquired& room,
+    /// The tensor of an object of this type; BufferError for any other, and for a null place for the result.
+    /// Whoever calls got the table from the object's type, but any class may publish a table that it has from
+    /// another.
+    [[nodiscard]] static const tensor_ref* checked(PyObject* obj, const void* out, acquired& room,
                                                    const interpreter& here) noexcept {
+        if (out == nullptr) {
+            return raise(malformed("exchange table", "there is no place for the result"), "tenon: ");
+        }
         if (obj == nullptr || !Source::is_own(obj, here)) {
             PyErr_Format(PyExc_BufferError, "tenon: the exchange table is not that of '%.100s' objects",
                          obj != nullptr ? Py_TYPE(obj)->tp_name : "null");
@@ -129,7 +133,7 @@ struct TENON_PRIVATE exchange_table {
         interpreter* const here = interpreter::current();
         if (here == nullptr) return -1;
         acquired room;
-        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), room, *here);
+        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), out, room, *here);
         if (t == nullptr) return -1;
         keep_alive owner = detail::keep_object(static_cast<PyObject*>(obj), here);
         *out = make_managed<abi::managed_tensor_versioned>(*t, owner);
@@ -147,7 +151,7 @@ struct TENON_PRIVATE exchange_table {
         interpreter* const here = interpreter::current();
         if (here == nullptr) return -1;
         acquired room;
-        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), room, *here);
+        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), out, room, *here);
         if (t == nullptr) return -1;
         *out = tenon::detail::exported_tensor(*t, {});
         out->shape = const_cast<std::int64_t*>(t->shape().data());

@@ -59,12 +59,9 @@ struct array_keywords {
 };
 
 /// `keeper.__array__(dtype=None, copy=None)`, for what NumPy cannot have by a buffer (bfloat16, fp8).
-[[nodiscard]] inline PyObject* answer_array(const tensor_ref& t, PyObject* keeper, PyObject* const* args,
-                                            Py_ssize_t positional, PyObject* names) noexcept {
-    interpreter* const here = interpreter::current();
-    array_keywords asked;
-    if (here == nullptr || !asked.read(args, positional, names, *here)) return nullptr;
-    const ref view = ref::take(numpy::to_array(t, keeper, *here));
+[[nodiscard]] inline PyObject* answer_array(const tensor_ref& t, PyObject* keeper,
+                                            const array_keywords& asked, interpreter& here) noexcept {
+    const ref view = ref::take(numpy::to_array(t, keeper, here));
     if (!view) return nullptr;
     // astype without copying gives the very array back when the type is the one it has.
     ref made = asked.type ? ref::take(call::method(view.get(), "astype", "OssOO", asked.type.get(), "K",
@@ -87,15 +84,24 @@ template <class Source>
 struct TENON_PRIVATE protocols {
     static PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                             PyObject* names) noexcept {
+        interpreter* const here = interpreter::current();
+        dlpack_keywords asked;
+        if (here == nullptr || !read_dlpack_keywords(*here, args, positional, names, asked)) return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_dlpack(*t, self, args, positional, names) : nullptr;
+        return t != nullptr ? answer_dlpack(*t, self, asked, here) : nullptr;
     }
     static PyObject* array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                            PyObject* names) noexcept {
+        interpreter* const here = interpreter::current();
+        detail::array_keywords asked;
+        // NumPy is looked for first, too: importing it runs anything.
+        if (here == nullptr || !asked.read(args, positional, names, *here) ||
+            !numpy_abi::functions::find(*here))
+            return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? detail::answer_array(*t, self, args, positional, names) : nullptr;
+        return t != nullptr ? detail::answer_array(*t, self, asked, *here) : nullptr;
     }
     static PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
         acquired room;
@@ -114,6 +120,10 @@ struct TENON_PRIVATE protocols {
     }
     static int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
         acquired room;
+        if (view == nullptr) {
+            PyErr_SetString(PyExc_BufferError, "tenon: there is no place for the buffer");
+            return -1;
+        }
         view->obj = nullptr;
         const tensor_ref* const t = Source::read(self, room);
         if (t == nullptr) return -1;
