@@ -51,20 +51,14 @@ tenon::keep_alive keep_source() {
             tenon::keep_alive::plain_memory()};
 }
 
-// What `leave` makes of the memory as a tensor.
-PyObject* give(auto&& leave) {
-    auto t = tenon::tensor::own(describe_source(), keep_source());
-    return t ? leave(std::move(*t)) : tenon::py::raise(t.error());
-}
-
 PyObject* to_like(PyObject*, PyObject* like) {
-    return give([&](tenon::tensor&& t) { return tenon::py::to_python(std::move(t), like); });
+    return tenon::py::to_python(describe_source(), keep_source(), like);
 }
 
 PyObject* to_capsule(PyObject*, PyObject*) { return tenon::py::to_capsule(describe_source(), keep_source()); }
 
 PyObject* to_producer(PyObject*, PyObject*) {
-    return give([](tenon::tensor&& t) { return tenon::py::to_python(std::move(t)); });
+    return tenon::py::to_python(tenon::tensor::own(describe_source(), keep_source()));
 }
 
 PyObject* address(PyObject*, PyObject*) { return PyLong_FromVoidPtr(source_memory); }

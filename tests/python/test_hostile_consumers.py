@@ -152,3 +152,25 @@ def test_library_that_gives_other_memory_than_it_was_asked_for():
 
     with pytest.raises(BufferError, match="another array than it was asked for"):
         tenon_exports.empty_like(Array(), (4, 5), "float32")
+
+
+@pytest.mark.parametrize("attribute", [None, property(lambda self: None), 5], ids=["None", "property", "number"])
+def test_from_dlpack_that_is_no_function(attribute):
+    array = type("Array", (), {"from_dlpack": attribute})()
+    counter = tenon_exports.Counter()
+    with exactly_once(counter):
+        assert tenon.asdlpack(tenon_exports.like(counter, array)).shape == (2, 3)
+
+
+def test_X09_class_that_inherits_a_producer_second():
+    """Since 3.12 a class has the slots of its own `__buffer__`; the object is a producer's all the same."""
+
+    class Plain:
+        pass
+
+    class Mixed(Plain, tenon_exports.Matrix):
+        def __buffer__(self, flags):
+            raise BufferError
+
+    m = Mixed(2, 2)
+    assert tenon.asdlpack(m).data_ptr == m.address

@@ -22,7 +22,19 @@ inline bool no_signal_came(void* saved) noexcept {
     return none;
 }
 
+[[nodiscard]] inline std::optional<tensor> unless_failed(result<tensor>&& copied) noexcept {
+    if (copied) return std::move(*copied);
+    if (PyErr_Occurred() == nullptr) raise(copied.error(), "tenon: ");
+    return std::nullopt;
+}
+
 }  // namespace detail
+
+/// `copy_to_host` for memory that stays where it is only as long as no code of others runs; nullopt with an
+/// exception set on failure.
+[[nodiscard]] inline std::optional<tensor> copy_held(const tensor_ref& from) noexcept {
+    return detail::unless_failed(copy_to_host(from));
+}
 
 /// `copy_to_host`, letting other threads run meanwhile; nullopt with an exception set on failure. The memory
 /// behind `from` must be kept alive by the caller.
@@ -34,10 +46,7 @@ inline bool no_signal_came(void* saved) noexcept {
         foreign_code([&] { PyEval_RestoreThread(released); });
         return copied;
     };
-    result<tensor> copied = made();
-    if (copied) return std::move(*copied);
-    if (PyErr_Occurred() == nullptr) raise(copied.error(), "tenon: ");
-    return std::nullopt;
+    return detail::unless_failed(made());
 }
 
 }  // namespace tenon::py

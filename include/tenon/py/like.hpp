@@ -66,11 +66,10 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return owner;
 }
 
-[[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+/// Hands a struct of ours to a library's table; it is gone in any case.
+[[nodiscard]] inline PyObject* make_by_table(abi::managed_tensor_versioned* managed,
+                                             const abi::exchange_api* table) noexcept {
     using block = tenon::detail::managed_block<abi::managed_tensor_versioned>;
-    auto* const managed =
-        make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
-    if (managed == nullptr) return PyErr_NoMemory();
     // After a failure some libraries have let go of the struct and some have not; ours says which (X12).
     bool released = false;
     block::of(managed)->released = &released;
@@ -94,15 +93,45 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return nullptr;
 }
 
+[[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+    auto* const managed =
+        make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
+    return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
+}
+
 /// Hands a producer object, or a legacy capsule, to the library's function.
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
+    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(plan.type));
     const ref given =
         ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
     if (!given) return nullptr;
     if (plan.kind == maker_kind::type_method)
         return call::method(reinterpret_cast<PyObject*>(plan.type), "from_dlpack", "O", given.get());
     return call::one_argument(plan.make_from, given.get());
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// What the maker makes of the tensor, which is taken on success, and by the library's functions in any case.
+[[nodiscard]] inline PyObject* make_array(tensor& t, const maker& plan, interpreter& here) noexcept {
+    switch (plan.kind) {
+        case maker_kind::unresolved:
+        case maker_kind::none:
+            break;
+        case maker_kind::exchange_table:
+            return make_by_table(std::move(t), plan.table);
+        case maker_kind::numpy:
+            if (PyObject* const same = same_array(t, plan.type)) return ref::borrow(same).release();
+            return numpy::to_array(std::move(t), here);
+        case maker_kind::function:
+        case maker_kind::of_capsule:
+        case maker_kind::type_method:
+            return make_by_function(std::move(t), plan);
+    }
+    return to_python(std::move(t));
 }
 
 }  // namespace detail
@@ -119,23 +148,29 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     if (here == nullptr) return nullptr;
     if (like == nullptr || like == Py_None) return to_python(std::move(t));
     const auto plan = detail::maker_of(like, *here);
+    return plan ? detail::make_array(t, *plan, *here) : nullptr;
+}
+/// Memory of your own, as a description and what keeps it alive: for libraries with an exchange table the
+/// quickest way. The memory is taken in any case.
+template <class Owner>
+    requires deleter_or_keeper<Owner>
+[[nodiscard]] PyObject* to_python(const tensor_info& info, Owner owner, PyObject* like) {
+    keep_alive kept;
+    const detail::taken taken(kept);
+    if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    if (like == nullptr || like == Py_None) return to_python(tensor::own(info, std::move(kept)));
+    const auto plan = detail::maker_of(like, *here);
     if (!plan) return nullptr;
-    switch (plan->kind) {
-        case maker_kind::unresolved:
-        case maker_kind::none:
-            break;
-        case maker_kind::exchange_table:
-            return detail::make_by_table(std::move(t), plan->table);
-        case maker_kind::numpy: {
-            if (PyObject* const same = detail::same_array(t, plan->type)) return ref::borrow(same).release();
-            return numpy::to_array(std::move(t), *here);
-        }
-        case maker_kind::function:
-        case maker_kind::of_capsule:
-        case maker_kind::type_method:
-            return detail::make_by_function(std::move(t), *plan);
+    if (plan->kind == maker_kind::exchange_table) {
+        const auto managed = make_managed<abi::managed_tensor_versioned>(info, kept);
+        return managed ? detail::make_by_table(*managed, plan->table) : raise(managed.error(), "tenon: ");
     }
-    return to_python(std::move(t));
+    auto t = tensor::own(info, std::move(kept));
+    if (!t) return raise(t.error(), "tenon: ");
+    const detail::taken taken_too(*t);
+    return detail::make_array(*t, *plan, *here);
 }
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t, PyObject* like) noexcept {

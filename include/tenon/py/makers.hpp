@@ -125,7 +125,7 @@ struct maker {
             kind = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
         } else {
             const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
-            if (name && ref::take(call::type_attr(type, name.get()))) {
+            if (name && has_method(name.get())) {
                 kind = maker_kind::type_method;
             } else {
                 from = function_named(here, like, "from_dlpack");
@@ -145,6 +145,13 @@ struct maker {
     } catch (...) {
         raise_caught();
         return false;
+    }
+
+    /// Whether the type itself has a function of this name.
+    [[nodiscard]] bool has_method(PyObject* name) const noexcept {
+        if (!ref::take(call::type_attr(type, name))) return false;
+        const ref found = ref::take(call::attr(reinterpret_cast<PyObject*>(type), name));
+        return found && PyCallable_Check(found.get()) != 0;
     }
 
     /// Notes it in the plan, where that may point to the functions.

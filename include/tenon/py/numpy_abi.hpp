@@ -133,6 +133,14 @@ private:
         if (!capsule) return nullptr;
         auto** const table = static_cast<void**>(PyCapsule_GetPointer(capsule.get(), nullptr));
         if (table == nullptr) return nullptr;
+        // Capsules of NumPy have no names: the table with the array type in it is the one.
+        const ref package = ref::take(call::import_module("numpy"));
+        const ref type = package ? ref::take(call::attr(package.get(), "ndarray")) : ref();
+        if (!type) return nullptr;
+        if (table[2] != type.get()) {
+            PyErr_SetString(PyExc_BufferError, "tenon: NumPy's C interface is not where it should be");
+            return nullptr;
+        }
         const unsigned version = reinterpret_cast<unsigned (*)()>(table[0])();
         if (version >> 24U == 1 || version >> 24U == 2) return table;
         PyErr_Format(PyExc_BufferError, "tenon: NumPy's C interface has version %x, and 1 and 2 are known",

@@ -35,15 +35,12 @@ enum class capsule_kind : bool { legacy, versioned };
 /// Memory of your own, as a description and what keeps it alive, in a capsule: the quickest way to one. The
 /// memory is taken in any case.
 template <class Owner>
-    requires std::is_invocable_v<Owner&, void*> || std::is_same_v<Owner, keep_alive>
+    requires deleter_or_keeper<Owner>
 [[nodiscard]] PyObject* to_capsule(const tensor_info& info, Owner owner,
                                    capsule_kind kind = capsule_kind::versioned) {
     keep_alive kept;
     const detail::taken taken(kept);
-    if constexpr (std::is_same_v<Owner, keep_alive>)
-        kept = std::move(owner);
-    else if (!tenon::detail::keep_deleted(info.data(), std::move(owner), kept))
-        return PyErr_NoMemory();
+    if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
     const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
         const auto managed = make_managed<Managed>(info, kept);
         return managed ? wrap_managed(*managed, kept) : raise(managed.error(), "tenon: ");

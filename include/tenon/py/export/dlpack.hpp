@@ -141,7 +141,8 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 }
 
 /// The answer with a copy in it.
-[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, const dlpack_keywords& asked) noexcept {
+[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, bool pinned,
+                                           const dlpack_keywords& asked) noexcept {
     const bool on_host = t.device().is_host_accessible();
     // Copies are made in plain host memory: where another kind is meant, they would not be where they should.
     if (asked.where.value_or(t.device()) != device{}) {
@@ -151,7 +152,7 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
               "tenon: ");
         return nullptr;
     }
-    std::optional<tensor> copied = on_host ? copy_released(t) : fetch_from_cuda(t);
+    std::optional<tensor> copied = !on_host ? fetch_from_cuda(t) : pinned ? copy_released(t) : copy_held(t);
     if (!copied) return nullptr;
     return capsule_for(*copied, std::move(copied->owner()), asked.major, {.fresh_copy = true});
 }
@@ -160,8 +161,8 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 
 /// `keeper.__dlpack__(...)` for the tensor `t`, whose memory the object `keeper` keeps alive: a new capsule,
 /// or null with an exception set. The keywords have been read before the tensor: reading them runs code of
-/// others.
-[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper,
+/// others. `pinned` says that the memory stays where it is as long as the object lives, whatever runs.
+[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, bool pinned,
                                              const dlpack_keywords& asked, interpreter* here) noexcept {
     const device own = device(tenon::detail::exported_device(t.device(), {}));
     const bool to_host = asked.where == device{};
@@ -186,7 +187,7 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     } else if (!detail::order_stream(t.device(), asked.stream)) {
         return nullptr;
     }
-    if (!stays || asked.copy == true) return detail::export_copy(t, asked);
+    if (!stays || asked.copy == true) return detail::export_copy(t, pinned, asked);
     return detail::capsule_for(t, detail::keep_object(keeper, here), asked.major, {.as_cpu = to_host});
 }
 

@@ -101,7 +101,7 @@ inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
 ///   `const tensor_ref* Source::read(PyObject*, acquired&)`   the tensor, maybe in the room given; or null
 ///                                                            with an exception set
 ///   `bool Source::is_own(PyObject*, const interpreter&)`   whether it can: not by what the object says
-///   `Source::lends`   whether its axes live as long as the object
+///   `Source::lends`   whether axes and memory stay as they are for as long as the object lives
 ///   `PyObject* Source::wrap(tensor&&)`   a new producer object; null with an exception set, and the tensor
 ///                                        left as it was
 template <class Source>

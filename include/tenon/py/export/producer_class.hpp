@@ -32,12 +32,15 @@ struct unbox {
 /// Reads the objects of a user's class, anew each time: it may have grown, or moved its memory.
 template <class T, class Get>
 struct TENON_PRIVATE class_source {
-    static constexpr bool lends = false;  // the axes are ours, for the length of a call
+    static constexpr bool lends =
+        false;  // the axes are ours for the length of a call, the memory the class's
 
     /// The class, or one derived from it: known by a slot that only `make_producer` fills.
     [[nodiscard]] static bool is_own(PyObject* obj, const interpreter&) noexcept {
-        for (PyTypeObject* type = Py_TYPE(obj); type != nullptr; type = type->tp_base) {
-            const PyBufferProcs* const procs = type->tp_as_buffer;
+        PyObject* const mro = Py_TYPE(obj)->tp_mro;
+        for (Py_ssize_t i = 0; mro != nullptr && i < PyTuple_GET_SIZE(mro); ++i) {
+            const PyBufferProcs* const procs =
+                reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(mro, i))->tp_as_buffer;
             if (procs != nullptr && procs->bf_getbuffer == protocols<class_source>::get_buffer) return true;
         }
         return false;

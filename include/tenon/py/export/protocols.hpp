@@ -89,7 +89,7 @@ struct TENON_PRIVATE protocols {
         if (here == nullptr || !read_dlpack_keywords(*here, args, positional, names, asked)) return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_dlpack(*t, self, asked, here) : nullptr;
+        return t != nullptr ? answer_dlpack(*t, self, Source::lends, asked, here) : nullptr;
     }
     static PyObject* array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                            PyObject* names) noexcept {
