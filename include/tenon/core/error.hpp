@@ -118,6 +118,9 @@ public:
     explicit result(std::in_place_t, Args&&... args)
         : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
 
+    /// Puts the error in the place of the value.
+    void fail(const tenon::error& e) noexcept { state_.template emplace<1>(e); }
+
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 

@@ -216,15 +216,15 @@ private:
         // Every path returns the one object, so that it is made where the caller wants it.
         result<tensor> made(std::in_place, key{});
         if (auto ok = detail::validator::check_arrays(t); !ok) {
-            made = ok.error();
+            made.fail(ok.error());
             return made;
         }
         if (!made->reserve(t.ndim)) {
-            made = out_of_memory("shape");
+            made.fail(out_of_memory("shape"));
             return made;
         }
         if (auto ok = detail::validator::check(t, flags, version, made->storage(), policy, *made); !ok)
-            made = ok.error();
+            made.fail(ok.error());
         else
             made->owner_ = std::move(owner);
         return made;
