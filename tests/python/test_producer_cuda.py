@@ -132,8 +132,11 @@ def test_P29_stream_must_be_none_and_copy_must_be_allowed():
 def test_P29_managed_memory_shown_as_the_cpus_is_synchronized():
     """The CPU has no streams to wait on: what the device still has to do must be done."""
     driver = Driver()
-    assert exported(device=CUDA_MANAGED, dl_device=CPU)["device"] == CPU
-    assert "cuCtxSynchronize" in driver.calls()
+    for kind in (CUDA_MANAGED, CUDA_HOST, (CUDA_HOST[0], 5)):  # the number names no device (P42)
+        assert exported(device=kind, dl_device=CPU)["device"] == CPU
+        calls = driver.calls()
+        assert calls.count("cuCtxSynchronize") == 1, "the one device that is in use"
+        assert "cuDevicePrimaryCtxRetain 101" in calls and "cuDevicePrimaryCtxRetain 100" not in calls
 
 
 @isolated

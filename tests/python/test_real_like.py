@@ -27,6 +27,11 @@ def torch():
     return need("torch")
 
 
+def on_cpu(jax):
+    """An array of JAX's in host memory, where its default may be another."""
+    return jax.device_put(jax.numpy.ones(2), jax.devices("cpu")[0])
+
+
 def subclass_of(base, **members):
     return type("Derived", (base,), members)
 
@@ -62,7 +67,7 @@ LIKES = {
     ),
     "numpy, matrix": ("numpy", "np.asarray", lambda: np.ones((2, 2)).view(np.matrix), lambda: np.ndarray),
     "numpy, masked": ("numpy", "np.asarray", lambda: np.ma.ones(3), lambda: np.ndarray),
-    "jax": ("jax", "jax", lambda: need("jax").numpy.ones(2), lambda: type(need("jax").numpy.ones(2))),
+    "jax": ("jax", "jax", lambda: on_cpu(need("jax")), lambda: type(need("jax").numpy.ones(2))),
     "tensorflow": (
         "tensorflow", "tensorflow", lambda: need("tensorflow").constant([1.0]),
         lambda: type(need("tensorflow").constant([1.0])),

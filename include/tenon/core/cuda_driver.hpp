@@ -49,10 +49,21 @@ public:
     /// Whether there is a device at all: a driver may be installed on a machine without one.
     [[nodiscard]] bool has_device() const noexcept { return init_(0) == 0; }
 
-    /// Waits for everything queued on the device.
-    [[nodiscard]] result<void> synchronize(int device) const noexcept {
-        const current_context here(*this, device);
-        const int fault = here.fault != 0 ? here.fault : synchronize_();
+    /// Waits for everything queued on any device that is in use. Memory of the host that devices can reach
+    /// says not which of them writes to it.
+    [[nodiscard]] result<void> synchronize() const noexcept {
+        int count = 0;
+        int fault = device_count_(&count);
+        for (int ordinal = 0; fault == 0 && ordinal < count; ++ordinal) {
+            int device = 0;
+            int active = 0;
+            unsigned flags = 0;
+            fault = device_get_(&device, ordinal);
+            if (fault == 0) fault = context_state_(device, &flags, &active);
+            if (fault != 0 || active == 0) continue;
+            const current_context here(*this, ordinal);
+            fault = here.fault != 0 ? here.fault : synchronize_();
+        }
         return fault == 0 ? result<void>() : failed(fault);
     }
 
@@ -120,18 +131,21 @@ private:
             function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(find(name));
             return function != nullptr;
         };
-        is_complete_ = load(init_, "cuInit") && load(device_get_, "cuDeviceGet") &&
-                       load(retain_, "cuDevicePrimaryCtxRetain") &&
-                       load(release_, "cuDevicePrimaryCtxRelease_v2") && load(push_, "cuCtxPushCurrent_v2") &&
-                       load(pop_, "cuCtxPopCurrent_v2") && load(synchronize_, "cuCtxSynchronize") &&
-                       load(event_create_, "cuEventCreate") && load(event_record_, "cuEventRecord") &&
-                       load(event_destroy_, "cuEventDestroy_v2") && load(stream_wait_, "cuStreamWaitEvent") &&
-                       load(copy_to_host_, "cuMemcpyDtoH_v2");
+        is_complete_ =
+            load(init_, "cuInit") && load(device_get_, "cuDeviceGet") &&
+            load(device_count_, "cuDeviceGetCount") && load(context_state_, "cuDevicePrimaryCtxGetState") &&
+            load(retain_, "cuDevicePrimaryCtxRetain") && load(release_, "cuDevicePrimaryCtxRelease_v2") &&
+            load(push_, "cuCtxPushCurrent_v2") && load(pop_, "cuCtxPopCurrent_v2") &&
+            load(synchronize_, "cuCtxSynchronize") && load(event_create_, "cuEventCreate") &&
+            load(event_record_, "cuEventRecord") && load(event_destroy_, "cuEventDestroy_v2") &&
+            load(stream_wait_, "cuStreamWaitEvent") && load(copy_to_host_, "cuMemcpyDtoH_v2");
     }
 
     bool is_complete_ = false;
     int (*init_)(unsigned) = nullptr;
     int (*device_get_)(int*, int) = nullptr;
+    int (*device_count_)(int*) = nullptr;
+    int (*context_state_)(int, unsigned*, int*) = nullptr;
     int (*retain_)(void**, int) = nullptr;
     int (*release_)(int) = nullptr;
     int (*push_)(void*) = nullptr;

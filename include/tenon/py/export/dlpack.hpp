@@ -80,7 +80,7 @@ template <class Fn>
         return true;
     const cuda::driver* const driver = cuda::driver::get();
     if (driver == nullptr || !driver->has_device()) return true;
-    const auto done = ask_driver(*driver, [&](const cuda::driver& d) { return d.synchronize(where.id); });
+    const auto done = ask_driver(*driver, [](const cuda::driver& d) { return d.synchronize(); });
     if (!done) raise(done.error(), "tenon: ");
     return done.has_value();
 }

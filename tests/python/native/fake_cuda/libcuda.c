@@ -42,6 +42,15 @@ int cuDeviceGet(int* out, int ordinal) {
     *out = ordinal + 100;
     return note("cuDeviceGet", " %d", ordinal);
 }
+int cuDeviceGetCount(int* out) {
+    *out = 2;
+    return note("cuDeviceGetCount", "");
+}
+int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+    *flags = 0;
+    *active = device == 101;  // the second device is in use, the first is not
+    return note("cuDevicePrimaryCtxGetState", " %d", device);
+}
 int cuDevicePrimaryCtxRetain(void** out, int device) {
     const int fault = note("cuDevicePrimaryCtxRetain", " %d", device);
     *out = context;
