@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -43,6 +44,16 @@ __attribute__((visibility("default"))) void* malloc(std::size_t size) noexcept {
 __attribute__((visibility("default"))) void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
     ++tenon_test::allocations_made;
     return allocation_fails() ? nullptr : __libc_memalign(alignment, size);
+}
+// Aligned `new` of other builds of the C++ library ends in one of these two.
+__attribute__((visibility("default"))) void* memalign(std::size_t alignment, std::size_t size) noexcept {
+    return aligned_alloc(alignment, size);
+}
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): glibc's are reserved
+__attribute__((visibility("default"))) int posix_memalign(void** out, std::size_t alignment,
+                                                          std::size_t size) noexcept {
+    *out = aligned_alloc(alignment, size);
+    return *out != nullptr ? 0 : ENOMEM;
 }
 }
 #else
