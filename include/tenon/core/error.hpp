@@ -119,6 +119,7 @@ public:
         : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
 
     /// Puts the error in the place of the value.
+    // NOLINTNEXTLINE(bugprone-exception-escape): an error is trivial, and destructors do not throw
     void fail(const tenon::error& e) noexcept { state_.template emplace<1>(e); }
 
     [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
