@@ -79,6 +79,42 @@ def test_read_only_never_leaves_as_legacy():
     assert tenon.asdlpack(tenon_exports.described(counter, "versioned", address=ADDRESS, readonly=True)).readonly
 
 
+def models() -> dict:
+    found = {"no library": None, "bytes": b""}
+    for name, make in (("numpy", "numpy.ones(2)"), ("torch", "torch.ones(2)"), ("jax", "jax.numpy.ones(2)")):
+        try:
+            module = __import__(name)
+        except ImportError:
+            continue
+        found[name] = eval(make, {name: module})
+    return found
+
+
+MODELS = models()
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_straight_to_the_callers_library(model):
+    direct, by_tensor = tenon_exports.Counter(), tenon_exports.Counter()
+    with exactly_once(direct, by_tensor):
+        mine = tenon_exports.described_like(direct, model, address=ADDRESS, shape=(2, 3))
+        other = tenon_exports.like(by_tensor, model, address=ADDRESS, shape=(2, 3))
+        assert type(mine) is type(other)
+        a, b = tenon.asdlpack(mine), tenon.asdlpack(other)
+        assert (a.shape, a.strides, a.dtype, a.readonly) == (b.shape, b.strides, b.dtype, b.readonly)
+        assert a.data_ptr == b.data_ptr or ADDRESS % 64
+        del mine, other, a, b
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("fields", REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_on_the_way_to_a_library_is_released_at_once(model, fields):
+    counter = tenon_exports.Counter()
+    with exactly_once(counter), pytest.raises(BufferError, match="tenon: "):
+        tenon_exports.described_like(counter, model, **{"address": ADDRESS, **fields})
+    assert counter.releases == 1
+
+
 def test_a_twin_has_the_shape_and_type_of_its_model():
     numpy = pytest.importorskip("numpy")
     model = numpy.ones((3, 4), numpy.int16)[:, ::2]

@@ -148,7 +148,8 @@ public:
     }
     /// Memory that something else keeps alive; with an empty `owner`, memory that is never given back.
     TENON_HOT [[nodiscard]] static result<tensor> own(const tensor_info& info, keep_alive owner) noexcept {
-        return adopt_own(info, owner);
+        keep_alive kept = std::move(owner);  // a parameter lives on until the caller is done with its own
+        return adopt_own(info, kept);
     }
 
     /// For whatever cannot be owned, a word on why.

@@ -111,10 +111,6 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return call::one_argument(plan.make_from, given.get());
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// What the maker makes of the tensor, which is taken on success, and by the library's functions in any case.
 [[nodiscard]] inline PyObject* make_array(tensor& t, const maker& plan, interpreter& here) noexcept {
     switch (plan.kind) {
@@ -150,6 +146,7 @@ namespace detail {
     const auto plan = detail::maker_of(like, *here);
     return plan ? detail::make_array(t, *plan, *here) : nullptr;
 }
+
 /// Memory of your own, as a description and what keeps it alive: for libraries with an exchange table the
 /// quickest way. The memory is taken in any case.
 template <class Owner>
@@ -172,6 +169,7 @@ template <class Owner>
     const detail::taken taken_too(*t);
     return detail::make_array(*t, *plan, *here);
 }
+
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] inline PyObject* to_python(result<tensor> t, PyObject* like) noexcept {
     return t ? to_python(std::move(*t), like) : raise(t.error(), "tenon: ");

@@ -243,6 +243,16 @@ PyObject* described(PyObject*, PyObject* args, PyObject* keywords) try {
 } catch (const fakes::bad_argument&) {
     return nullptr;
 }
+/// to_python straight from a description: described_like(counter, like, **fields).
+PyObject* described_like(PyObject*, PyObject* args, PyObject* keywords) try {
+    PyObject *owner = nullptr, *model = nullptr;
+    if (PyArg_ParseTuple(args, "O!O", counter_type, &owner, &model) == 0) return nullptr;
+    const wanted fields(keywords);
+    return tenon::py::to_python(fields.info(fields.address), counted_release(count_of(owner), nullptr),
+                                model);
+} catch (const fakes::bad_argument&) {
+    return nullptr;
+}
 /// empty_like with the shape and type of its model, given back as that: twin(like).
 PyObject* twin(PyObject*, PyObject* model) {
     auto t = tenon::py::empty_like(model);
@@ -422,6 +432,8 @@ PyMethodDef functions[] = {
     {"legacy", tenon::py::detail::as_method(legacy), METH_VARARGS | METH_KEYWORDS, "to_capsule, legacy."},
     {"described", tenon::py::detail::as_method(described), METH_VARARGS | METH_KEYWORDS,
      "to_capsule of a description: described(counter, kind, address=..., **fields)."},
+    {"described_like", tenon::py::detail::as_method(described_like), METH_VARARGS | METH_KEYWORDS,
+     "to_python of a description: described_like(counter, like, address=..., **fields)."},
     {"twin", twin, METH_O, "empty_like(like), given back."},
     {"like", tenon::py::detail::as_method(like), METH_VARARGS | METH_KEYWORDS,
      "to_python(t, like): like(counter, array, **fields)."},
