@@ -147,7 +147,7 @@ public:
         return adopt_own(tensor_info::contiguous(data, shape, where), owner);
     }
     /// Memory that something else keeps alive; with an empty `owner`, memory that is never given back.
-    TENON_HOT [[nodiscard]] static result<tensor> own(const tensor_info& info, keep_alive owner) noexcept {
+    [[nodiscard]] static result<tensor> own(const tensor_info& info, keep_alive owner) noexcept {
         keep_alive kept = std::move(owner);  // a parameter lives on until the caller is done with its own
         return adopt_own(info, kept);
     }

@@ -38,15 +38,19 @@ template <class Owner>
     requires deleter_or_keeper<Owner>
 [[nodiscard]] PyObject* to_capsule(const tensor_info& info, Owner owner,
                                    capsule_kind kind = capsule_kind::versioned) {
-    keep_alive kept;
-    const detail::taken taken(kept);
-    if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
-    const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
-        const auto managed = make_managed<Managed>(info, kept);
-        return managed ? wrap_managed(*managed, kept) : raise(managed.error(), "tenon: ");
-    };
-    return kind == capsule_kind::versioned ? leave(static_cast<abi::managed_tensor_versioned*>(nullptr))
-                                           : leave(static_cast<abi::managed_tensor*>(nullptr));
+    if constexpr (std::is_same_v<Owner, keep_alive>) {
+        const detail::taken taken(owner);
+        const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
+            const auto managed = make_managed<Managed>(info, owner);
+            return managed ? wrap_managed(*managed, owner) : raise(managed.error(), "tenon: ");
+        };
+        return kind == capsule_kind::versioned ? leave(static_cast<abi::managed_tensor_versioned*>(nullptr))
+                                               : leave(static_cast<abi::managed_tensor*>(nullptr));
+    } else {
+        keep_alive kept;
+        if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
+        return to_capsule(info, std::move(kept), kind);
+    }
 }
 
 /// The same for memory just taken over: an error of `tensor::own` is raised.
