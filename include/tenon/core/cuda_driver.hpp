@@ -19,9 +19,8 @@
 
 namespace tenon::cuda {
 
-// Streams as CUDA and `__dlpack__` both number them: these two, or a handle.
+/// As CUDA and `__dlpack__` both number it.
 inline constexpr std::intptr_t legacy_default_stream = 1;
-inline constexpr std::intptr_t per_thread_default_stream = 2;
 
 /// The driver's functions, by their ABI names. All return 0 or an error number.
 class driver {
