@@ -3,27 +3,41 @@
 
 #include <tenon/py.hpp>
 
+#include "functions.hpp"
+
 namespace tenon::module {
 
 namespace {
 
-/// The keywords of asdlpack().
-bool read_options(PyObject* names, PyObject* const* values, py::import_options& out) noexcept {
+/// What asdlpack() was asked for.
+struct wishes {
+    py::import_options import;
+    std::optional<bool> readonly;
+};
+
+bool read_wishes(PyObject* names, PyObject* const* values, wishes& out) noexcept {
     namespace argument = py::argument;
     const Py_ssize_t count = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t i = 0; i < count; ++i) {
         PyObject* const name = PyTuple_GET_ITEM(names, i);
         const auto is = [&](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
-        const bool read = is("device")     ? argument::read_device("device", values[i], out.to)
-                          : is("copy")     ? argument::read_optional_flag("copy", values[i], out.copy)
-                          : is("stream")   ? argument::read_stream(values[i], out.stream)
-                          : is("writable") ? argument::read_flag("writable", values[i], out.writable)
+        const bool read = is("device")     ? read_any_device(values[i], out.import.to)
+                          : is("copy")     ? argument::read_optional_flag("copy", values[i], out.import.copy)
+                          : is("stream")   ? argument::read_stream(values[i], out.import.stream)
+                          : is("readonly") ? argument::read_optional_flag("readonly", values[i], out.readonly)
                           : is("trust_legacy")
-                              ? argument::read_flag("trust_legacy", values[i], out.trust_legacy)
+                              ? argument::read_flag("trust_legacy", values[i], out.import.trust_legacy)
                               : argument::unexpected("asdlpack", name);
         if (!read) return false;
     }
+    out.import.writable = out.readonly == false;
     return true;
+}
+
+/// Whether a Tensor is what was asked for already: views of views would only make a chain.
+bool is_met_by(const wishes& asked, const tensor& t) noexcept {
+    return asked.import.copy != true && !asked.import.stream && asked.import.is_met_by(t.device()) &&
+           (!asked.readonly || *asked.readonly == t.is_read_only());
 }
 
 PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) noexcept {
@@ -31,29 +45,45 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
         PyErr_Format(PyExc_TypeError, "asdlpack() takes exactly one positional argument (%zd given)", count);
         return nullptr;
     }
-    py::import_options options;
-    if (!read_options(names, args + 1, options)) return nullptr;
+    wishes asked;
+    if (!read_wishes(names, args + 1, asked)) return nullptr;
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
-    // A Tensor that is what was asked for stays what it is: views of views would only make a chain.
     const tensor* const own = Py_IS_TYPE(args[0], type) ? py::held_tensor(args[0]) : nullptr;
-    if (own != nullptr && options.copy != true && !options.stream && options.is_met_by(own->device()) &&
-        !(options.writable && own->is_read_only())) {
+    if (own != nullptr && is_met_by(asked, *own)) {
         Py_INCREF(args[0]);
         return args[0];
     }
-    std::optional<tensor> t = py::from_python(args[0], options);
-    return t ? py::to_python(std::move(*t)) : nullptr;
+    std::optional<tensor> t = py::from_python(args[0], asked.import);
+    if (!t) return nullptr;
+    if (asked.readonly == true) t->set_read_only();
+    return py::to_python(std::move(*t));
+}
+
+/// Gives `Tensor` what is written in Python: a dictionary of names and functions or properties. The type is
+/// closed to everybody else, and the package calls this when it is imported.
+PyObject* complete_tensor(PyObject*, PyObject* names) noexcept {
+    PyTypeObject* const type = py::producer_type();
+    if (type == nullptr) return nullptr;
+    if (!PyDict_CheckExact(names)) return PyErr_Format(PyExc_TypeError, "_core: a dictionary is needed");
+    PyObject* key = nullptr;
+    PyObject* value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(names, &at, &key, &value) != 0;) {
+        const char* const name = PyUnicode_AsUTF8(key);
+        if (name == nullptr || !py::detail::add_to_type(type, name, py::ref::borrow(value))) return nullptr;
+    }
+    PyType_Modified(type);
+    Py_RETURN_NONE;
 }
 
 constexpr const char asdlpack_doc[] =
-    "asdlpack($module, obj, /, *, device=None, copy=None, stream=None, writable=False, "
+    "asdlpack($module, obj, /, *, device=None, copy=None, stream=None, readonly=None, "
     "trust_legacy=False)\n--\n\n"
     "Take any array, tensor, buffer or DLPack capsule as a tenon.Tensor over the same memory.\n\n"
-    "device: where the data must be, as 'cpu', 'cuda:0' or a (type, id) pair\n"
+    "device: where the data must be, as anything tenon.device() takes: 'cpu', 'cuda:0', (2, 0), ...\n"
     "copy: True always copies, False never does, None only when the producer must\n"
     "stream: the consumer's stream, numbered as __dlpack__ numbers them\n"
-    "writable: refuse what may not be written to\n"
+    "readonly: True gives a view that must not be written to, False refuses what must not be\n"
     "trust_legacy: believe that a legacy capsule, which cannot say, is writable\n\n"
     "Raises TypeError for what is not an array, BufferError for what is refused or cannot be expressed,\n"
     "tenon.MalformedError (a ValueError and a BufferError) for a description that contradicts itself; the\n"
@@ -61,6 +91,11 @@ constexpr const char asdlpack_doc[] =
 
 PyMethodDef functions[] = {
     {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
+    {"from_pointer", py::detail::as_method(from_pointer), METH_FASTCALL, nullptr},
+    {"complete_tensor", complete_tensor, METH_O, nullptr},
+    {"dtype_name", py::detail::as_method(dtype_name), METH_FASTCALL, nullptr},
+    {"device_name", device_name, METH_O, nullptr},
+    {"device_pair", device_pair, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -70,6 +105,8 @@ int exec(PyObject* module) noexcept {
     if (type == nullptr || malformed_error == nullptr) return -1;
     if (PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;
     if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
+    const py::ref dtypes = py::ref::take(dtype_table());
+    if (!dtypes || PyModule_AddObjectRef(module, "DTYPES", dtypes.get()) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }
 

@@ -58,6 +58,6 @@ def asdlpack(
     device: str | tuple[int, int] | None = None,
     copy: bool | None = None,
     stream: int | None = None,
-    writable: bool = False,
+    readonly: bool | None = None,
     trust_legacy: bool = False,
 ) -> Tensor: ...

@@ -267,9 +267,9 @@ def test_F32_C10_legacy_is_read_only_unless_trusted():
     with exactly_once(struct, exports=4):
         assert take(struct.capsule()).readonly
         assert not take(struct.capsule(), trust_legacy=True).readonly
-        assert not take(struct.capsule(), trust_legacy=True, writable=True).readonly
+        assert not take(struct.capsule(), trust_legacy=True, readonly=False).readonly
         capsule = struct.capsule()
-        refuse(capsule, writable=True, match="read-only")
+        refuse(capsule, readonly=False, match="read-only")
         del capsule
 
 
@@ -278,7 +278,7 @@ def test_C24_F55_read_only_flag():
     struct = fakes.Struct(shape=(2, 3), flags=1)
     with exactly_once(struct, exports=2):
         assert take(struct.capsule()).readonly
-        refuse(struct.capsule(), writable=True, match="read-only")
+        refuse(struct.capsule(), readonly=False, match="read-only")
 
 
 @isolated

@@ -148,8 +148,8 @@ def test_F50_overlap_is_readable_and_not_writable():
         with exactly_once(struct, exports=4):
             assert take(struct.capsule()).shape == shape
             assert tenon_probe.borrow(struct.capsule())["size"] == shape[0] * shape[1]
-            refuse(struct.capsule(), writable=True, match="strides")
-            refuse(struct.capsule(), match="strides", importer=lambda obj: tenon_probe.borrow(obj, writable=True))
+            refuse(struct.capsule(), readonly=False, match="strides")
+            refuse(struct.capsule(), match="strides", importer=lambda obj: tenon_probe.borrow(obj, readonly=False))
 
 
 @isolated

@@ -41,7 +41,7 @@ def test_bytes():
         expect(t, address=address, shape=(4,), dtype="uint8", itemsize=1, readonly=True)
         assert raw(t) == b
         with pytest.raises(BufferError, match="read-only"):
-            tenon.asdlpack(b, writable=True)
+            tenon.asdlpack(b, readonly=False)
         del t
 
 
@@ -59,7 +59,7 @@ def test_empty(make):
 
 def test_bytearray():
     b = bytearray(b"abcd")
-    t = tenon.asdlpack(b, writable=True)
+    t = tenon.asdlpack(b, readonly=False)
     expect(t, address=address_of(b), shape=(4,), dtype="uint8", itemsize=1, readonly=False)
     b[0] = ord("z")
     assert raw(t) == b"zbcd"
@@ -121,7 +121,7 @@ def test_a_refused_buffer_is_given_back():
     gc.collect()
     b.append(1)
     with pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(memoryview(b).toreadonly(), writable=True)
+        tenon.asdlpack(memoryview(b).toreadonly(), readonly=False)
     gc.collect()
     b.append(1)
     assert len(b) == 10
@@ -141,7 +141,7 @@ def test_bytearray_lives_as_long_as_the_tensor():
 @pytest.mark.parametrize("code", FORMATS)
 def test_array(code):
     a = array.array(code, [1, 2, 100])
-    t = tenon.asdlpack(a, writable=True)
+    t = tenon.asdlpack(a, readonly=False)
     expect(
         t, address=a.buffer_info()[0], shape=(3,), dtype=FORMATS[code], itemsize=a.itemsize, readonly=False
     )
@@ -297,7 +297,7 @@ gc.collect()
 def test_mmap():
     m = mmap.mmap(-1, 4096)
     m[:4] = b"abcd"
-    t = tenon.asdlpack(m, writable=True)
+    t = tenon.asdlpack(m, readonly=False)
     expect(t, address=address_of(m), shape=(4096,), dtype="uint8", itemsize=1, readonly=False)
     poke(t, 1, b"!")
     assert m[:4] == b"a!cd"
@@ -338,7 +338,7 @@ def test_mmap_of_a_file(tmp_path, access, readonly):
     assert raw(t) == b"abcdef"
     if readonly:
         with pytest.raises(BufferError, match="read-only"):
-            tenon.asdlpack(m, writable=True)
+            tenon.asdlpack(m, readonly=False)
     else:
         poke(t, 0, b"Z")
         assert m[:] == b"Zbcdef"
@@ -356,7 +356,7 @@ def test_shared_memory():
     try:
         with pytest.raises(TypeError, match="protocol"):
             tenon.asdlpack(s)  # it has a buffer, it is none
-        t = tenon.asdlpack(s.buf, writable=True)
+        t = tenon.asdlpack(s.buf, readonly=False)
         expect(t, address=None, shape=t.shape, dtype="uint8", itemsize=1, readonly=False)
         assert t.nbytes >= 64
         poke(t, 5, b"\x2a")
@@ -401,7 +401,7 @@ def test_ctypes(name):
         (kind * 0, (0,)),
     ]:
         c = make()
-        t = tenon.asdlpack(c, writable=True)
+        t = tenon.asdlpack(c, readonly=False)
         expect(
             t,
             address=ctypes.addressof(c) if 0 not in shape else None,
@@ -480,7 +480,7 @@ def test_ctypes_read_through_torch():
 
 def test_bytesio_cannot_grow_while_held():
     f = io.BytesIO(b"abcd")
-    t = tenon.asdlpack(f.getbuffer(), writable=True)
+    t = tenon.asdlpack(f.getbuffer(), readonly=False)
     assert raw(t) == b"abcd"
     with pytest.raises(BufferError):
         f.truncate(0)

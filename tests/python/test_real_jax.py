@@ -140,14 +140,14 @@ def test_never_writable(name, keywords):
     x = array(numbers(name))
     assert tenon.asdlpack(x, **keywords).flags == READ_ONLY
     with nothing_kept(x), pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(x, writable=True, **keywords)
+        tenon.asdlpack(x, readonly=False, **keywords)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "bool"])
 def test_copy_is_writable_and_apart(name):
     host = numbers(name)
     x = array(host)
-    t = tenon.asdlpack(x, copy=True, writable=True)
+    t = tenon.asdlpack(x, copy=True, readonly=False)
     assert (t.flags, t.shape, raw(t)) == (COPIED, (2, 3), host.tobytes())
     assert t.data_ptr != x.unsafe_buffer_pointer()
     poke(t, 0, bytes(t.itemsize))

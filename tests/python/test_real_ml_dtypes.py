@@ -82,7 +82,7 @@ def test_layout(name, layout):
 def test_writes_are_seen_both_ways(name):
     a = np.zeros(3, getattr(ml_dtypes, name))
     one = np.ones((), a.dtype)
-    t = tenon.asdlpack(a, writable=True)
+    t = tenon.asdlpack(a, readonly=False)
     poke(t, 2, one.tobytes())
     a[0] = 1
     assert a.tobytes() == raw(t) == np.array([1, np.zeros((), a.dtype)[()], 1], a.dtype).tobytes()
@@ -94,7 +94,7 @@ def test_read_only(name):
     a.flags.writeable = False
     assert tenon.asdlpack(a).flags == READ_ONLY | (PADDED if name in SUB_BYTE else 0)
     with pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(a, writable=True)
+        tenon.asdlpack(a, readonly=False)
 
 
 @pytest.mark.parametrize("name", TAKEN)

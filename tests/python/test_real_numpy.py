@@ -98,7 +98,7 @@ def test_dtype_read_through_torch(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_writes_are_seen_both_ways(dtype):
     a = np.zeros(3, dtype)
-    t = tenon.asdlpack(a, writable=True)
+    t = tenon.asdlpack(a, readonly=False)
     one = np.ones((), dtype)
     a[1] = one
     assert raw(t) == a.tobytes() != bytes(3 * a.itemsize)
@@ -194,14 +194,14 @@ def test_broadcast_is_read_only_with_stride_zero():
     assert t.strides == (0, 1)
     comes_back(t, a)
     with pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(a, writable=True)
+        tenon.asdlpack(a, readonly=False)
 
 
 def test_elements_sharing_memory_are_not_given_out_for_writing():
     a = as_strided(np.zeros(4), (3, 2), (8, 8))
     agrees(tenon.asdlpack(a), a)
     with pytest.raises(BufferError, match="share memory"):
-        tenon.asdlpack(a, writable=True)
+        tenon.asdlpack(a, readonly=False)
 
 
 def test_read_only():
@@ -211,9 +211,9 @@ def test_read_only():
     agrees(t, a)
     comes_back(t, a)
     with pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(a, writable=True)
+        tenon.asdlpack(a, readonly=False)
     a.flags.writeable = True
-    assert not tenon.asdlpack(a, writable=True).readonly
+    assert not tenon.asdlpack(a, readonly=False).readonly
     assert t.readonly  # what was given read-only stays so
 
 
@@ -361,7 +361,7 @@ def test_scalar_is_a_read_only_0_d_tensor(dtype):
         assert raw(t) == s.tobytes()
         assert np.from_dlpack(t)[()] == s
         with pytest.raises(BufferError, match="read-only"):
-            tenon.asdlpack(s, writable=True)
+            tenon.asdlpack(s, readonly=False)
         del t
 
 
@@ -392,7 +392,7 @@ def test_the_class_is_no_array():
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_copy_is_other_memory(name):
     a = LAYOUTS[name]
-    t = tenon.asdlpack(a, copy=True, writable=True)
+    t = tenon.asdlpack(a, copy=True, readonly=False)
     assert (t.shape, t.dtype, t.flags) == (a.shape, "int32", COPIED)
     assert raw(t) == a.tobytes()
     if a.size:
@@ -401,7 +401,7 @@ def test_copy_is_other_memory(name):
 
 def test_copy_of_a_read_only_array_is_writable():
     a = np.broadcast_to(np.arange(3), (2, 3))
-    t = tenon.asdlpack(a, copy=True, writable=True)
+    t = tenon.asdlpack(a, copy=True, readonly=False)
     assert not t.readonly
     poke(t, 0, np.int64(9).tobytes())
     assert a[0, 0] == 0

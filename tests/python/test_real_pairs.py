@@ -166,7 +166,7 @@ def test_pair(producer, consumer):
 def test_writes_of_one_library_are_seen_by_the_other(producer):
     torch = need("torch")
     obj, _ = PRODUCERS[producer]()
-    t = tenon.asdlpack(obj, writable=True)
+    t = tenon.asdlpack(obj, readonly=False)
     one, other = np.from_dlpack(t), torch.from_dlpack(t)
     other[1] = 11
     one[2] = 12
@@ -179,7 +179,7 @@ def test_writes_of_one_library_are_seen_by_the_other(producer):
 def test_what_is_read_only_is_not_given_for_writing(producer):
     obj, _ = PRODUCERS[producer]()
     with pytest.raises(BufferError):
-        tenon.asdlpack(obj, writable=True)
+        tenon.asdlpack(obj, readonly=False)
     with pytest.raises(BufferError):
         tenon.asdlpack(obj).__dlpack__()  # a legacy capsule cannot say it
     assert not np.from_dlpack(tenon.asdlpack(obj)).flags.writeable

@@ -83,13 +83,13 @@ def test_array_of_one_element():
 def test_never_writable():
     a = array("int32")
     with nothing_kept(a), pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(a, writable=True)
+        tenon.asdlpack(a, readonly=False)
     assert tenon.asdlpack(a, device="cpu").flags == READ_ONLY
 
 
 def test_copy_is_writable_and_apart():
     a = array("int32")
-    t = tenon.asdlpack(a, copy=True, writable=True)
+    t = tenon.asdlpack(a, copy=True, readonly=False)
     assert (t.flags, raw(t)) == (COPIED, np.arange(6, dtype=np.int32).tobytes())
     poke(t, 0, b"\xff\xff\xff\xff")
     assert a.to_pylist() == list(range(6))
@@ -189,7 +189,7 @@ def test_tensor_over_read_only_memory():
     t = tenon.asdlpack(pa.Tensor.from_numpy(host))
     assert t.readonly
     with pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(pa.Tensor.from_numpy(host), writable=True)
+        tenon.asdlpack(pa.Tensor.from_numpy(host), readonly=False)
 
 
 def test_tensor_keeps_the_array_behind_it():
@@ -220,7 +220,7 @@ def test_buffer_over_bytes():
 def test_buffer_over_bytearray():
     store = bytearray(b"abcd")
     b = pa.py_buffer(store)
-    t = tenon.asdlpack(b, writable=True)
+    t = tenon.asdlpack(b, readonly=False)
     poke(t, 0, b"z")
     assert store == b"zbcd"
     del b
@@ -235,7 +235,7 @@ def test_buffer_over_bytearray():
 def test_allocated_buffer():
     before = pa.total_allocated_bytes()
     b = pa.allocate_buffer(1000)
-    t = tenon.asdlpack(b, writable=True)
+    t = tenon.asdlpack(b, readonly=False)
     assert (t.data_ptr, t.nbytes) == (b.address, 1000)
     poke(t, 999, b"\x07")
     del b

@@ -80,14 +80,14 @@ def test_never_writable(name, keywords):
     x = tensor(numbers(name))
     assert tenon.asdlpack(x, **keywords).flags == READ_ONLY
     with nothing_kept(x), pytest.raises(BufferError, match="read-only"):
-        tenon.asdlpack(x, writable=True, **keywords)
+        tenon.asdlpack(x, readonly=False, **keywords)
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16", "bool"])
 def test_copy_is_writable_and_apart(name):
     host = numbers(name)
     x = tensor(host)
-    t = tenon.asdlpack(x, copy=True, writable=True)
+    t = tenon.asdlpack(x, copy=True, readonly=False)
     assert (t.flags, t.shape, raw(t)) == (COPIED, (2, 3), host.tobytes())
     poke(t, 0, b"\x01" * t.itemsize)
     assert x.numpy().tobytes() == host.tobytes()

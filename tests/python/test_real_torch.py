@@ -102,7 +102,7 @@ def test_dtype_numpy_has_no_word_for(name):
 @pytest.mark.parametrize("name", DTYPES)
 def test_writes_are_seen_both_ways(name):
     x = bits(getattr(torch, name))
-    t = tenon.asdlpack(x, writable=True)
+    t = tenon.asdlpack(x, readonly=False)
     size = x.element_size()
     poke(t, 2, b"\x01" * size)
     assert memory(x)[2 * size : 3 * size] == b"\x01" * size
@@ -181,13 +181,13 @@ def test_layout_read_through_numpy(name):
 @pytest.mark.parametrize("name", ["expanded", "as_strided", "unfold"])
 def test_elements_sharing_memory_are_not_given_out_for_writing(name):
     with pytest.raises(BufferError, match="share memory"):
-        tenon.asdlpack(LAYOUTS[name], writable=True)
+        tenon.asdlpack(LAYOUTS[name], readonly=False)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_copy_is_other_memory(name):
     x = LAYOUTS[name]
-    t = tenon.asdlpack(x, copy=True, writable=True)
+    t = tenon.asdlpack(x, copy=True, readonly=False)
     assert (t.shape, t.flags, raw(t)) == (tuple(x.shape), COPIED, memory(x))
     if x.numel():
         poke(t, 0, b"\xff\xff\xff\xff")
@@ -225,13 +225,13 @@ def test_what_requires_grad_is_read_only(name):
     with nothing_kept(x):
         for _ in range(3):
             with pytest.raises(BufferError, match="detach"):
-                tenon.asdlpack(x, writable=True)
-    assert not tenon.asdlpack(x.detach(), writable=True).readonly
+                tenon.asdlpack(x, readonly=False)
+    assert not tenon.asdlpack(x.detach(), readonly=False).readonly
 
 
 def test_frozen_parameter_is_writable():
     x = torch.nn.Parameter(torch.arange(3.0), requires_grad=False)
-    t = tenon.asdlpack(x, writable=True)
+    t = tenon.asdlpack(x, readonly=False)
     poke(t, 0, raw(t)[8:])
     assert x.tolist() == [2, 1, 2]
 
@@ -256,7 +256,7 @@ def test_inference_tensor():
     with torch.inference_mode():
         x = torch.arange(3.0)
         agrees(tenon.asdlpack(x), x)
-    agrees(tenon.asdlpack(x, writable=True), x)
+    agrees(tenon.asdlpack(x, readonly=False), x)
 
 
 def test_requires_grad_on_its_own_device_is_the_same_as_anywhere():
@@ -305,7 +305,7 @@ def test_lazy_sign_is_refused(name, keywords):
 def test_lazy_sign_resolved_is_taken(name):
     x = SIGNED_ELSEWHERE[name]()
     resolved = x.resolve_conj().resolve_neg()
-    t = tenon.asdlpack(resolved, writable=True)
+    t = tenon.asdlpack(resolved, readonly=False)
     agrees(t, resolved)
     assert torch.from_dlpack(t).tolist() == x.tolist()
 
@@ -381,7 +381,7 @@ def test_subclass_is_guarded_too(cls):
     with pytest.raises(BufferError, match="neg"):
         tenon.asdlpack(numbers().conj().imag.as_subclass(cls))
     with pytest.raises(BufferError, match="detach"):
-        tenon.asdlpack(leaf().as_subclass(cls), writable=True)
+        tenon.asdlpack(leaf().as_subclass(cls), readonly=False)
     assert tenon.asdlpack(leaf().as_subclass(cls)).readonly
 
 
@@ -454,7 +454,7 @@ KINDS = {
     "meta": "A(torch.empty(3, device='meta'))",
     "meta, device asked": "A(torch.empty(3, device='meta'), device='cpu')",
     "FakeTensor": "A(fake())",
-    "FakeTensor, writable": "A(fake(), writable=True)",
+    "FakeTensor, writable": "A(fake(), readonly=False)",
     "FakeTensor, copy": "A(fake(), copy=True)",
     "FakeTensor, 0-d": "A(fake()[0])",
     "wrapper subclass": "A(Wrapper(torch.ones(3)))",
@@ -510,11 +510,11 @@ def test_kind_never_kills_the_process(kinds, name):
 def test_lazy_clone_is_written_to_alone():
     x = torch.ones(3)
     y = torch._lazy_clone(x)
-    t = tenon.asdlpack(y, writable=True)
+    t = tenon.asdlpack(y, readonly=False)
     poke(t, 0, bytes(4))
     assert (x.tolist(), y.tolist()) == ([1, 1, 1], [0, 1, 1])
     z = torch._lazy_clone(x)
-    t = tenon.asdlpack(x, writable=True)
+    t = tenon.asdlpack(x, readonly=False)
     poke(t, 0, bytes(4))
     assert (x.tolist(), z.tolist()) == ([0, 1, 1], [1, 1, 1])
 

@@ -70,7 +70,7 @@ def test_strides(cut):
 
 def test_writes_are_seen_both_ways():
     host = np.zeros(3, np.int32)
-    t = tenon.asdlpack(tvm_ffi.from_dlpack(host), writable=True)
+    t = tenon.asdlpack(tvm_ffi.from_dlpack(host), readonly=False)
     poke(t, 1, b"\x01\0\0\0")
     host[2] = 2
     assert (host.tolist(), raw(t)) == ([0, 1, 2], host.tobytes())

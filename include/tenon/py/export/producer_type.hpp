@@ -10,12 +10,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/export/protocols.hpp>
+#include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -57,17 +59,22 @@ struct TENON_PRIVATE tensor_source {
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept;  // below: it needs the type
 };
 
-/// The Python object the tensor's memory belongs to, where that can be known: the collector must see it.
-[[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
+/// The Python object the tensor's memory belongs to, borrowed, or null where that cannot be known.
+[[nodiscard]] inline PyObject* owner_of(const tensor& t) noexcept {
     const keep_alive& owner = t.owner();
     if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
-    if (owner.release_function() != release_buffer) return nullptr;
-    PyObject* const exporter = static_cast<Py_buffer*>(owner.subject())->obj;
+    return owner.release_function() == release_buffer ? static_cast<Py_buffer*>(owner.subject())->obj
+                                                      : nullptr;
+}
+
+/// The owner as the collector may see it.
+[[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
+    PyObject* const owner = owner_of(t);
 #if PY_VERSION_HEX < 0x030D0000
     // The collector would clear a memoryview that still lends its buffer, which then crashes (gh-77894).
-    if (exporter != nullptr && PyMemoryView_Check(exporter)) return nullptr;
+    if (owner != nullptr && PyMemoryView_Check(owner)) return nullptr;
 #endif
-    return exporter;
+    return owner;
 }
 
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
@@ -124,6 +131,14 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
     return {name, tensor_property<Read>, nullptr, doc, nullptr};
 }
 
+/// "numpy.ndarray", "bytes": the package and the class.
+[[nodiscard]] inline std::string short_type_name(PyTypeObject* type) {
+    const std::string package = defining_package(type);
+    const std::string_view full = type->tp_name;
+    const std::string_view last = full.substr(full.rfind('.') + 1);
+    return (package == "builtins" || package == full ? "" : package + ".") + std::string(last);
+}
+
 [[nodiscard]] inline std::string describe_in_words(const tensor& t) {
     const auto list = [](extents values) {
         std::string out = "(";
@@ -135,11 +150,28 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
                       ", device=" + name(t.device());
     if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
     if (t.is_read_only()) out += ", readonly";
+    if (PyObject* const owner = owner_of(t); owner != nullptr && owner != Py_None)
+        out += ", owner=" + short_type_name(Py_TYPE(owner));
     return out + ")";
 }
 
 inline PyObject* repr_of_tensor(PyObject* self) noexcept {
     return tensor_property<[](const tensor& t) { return text_of(describe_in_words(t)); }>(self, nullptr);
+}
+
+inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
+    const tensor* const t = tensor_source::get(self);
+    if (t == nullptr) return -1;
+    if (t->ndim() > 0) return static_cast<Py_ssize_t>(t->shape(0));
+    PyErr_SetString(PyExc_TypeError, "tenon: a Tensor without axes has no length");
+    return -1;
+}
+
+/// Without this, having a length would make an empty Tensor false, and one without axes an error.
+inline int truth_of_tensor(PyObject*) noexcept {
+    PyErr_SetString(PyExc_ValueError,
+                    "tenon: a Tensor is neither true nor false; ask for `t is None`, `t.size` or `t.item()`");
+    return -1;
 }
 
 inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
@@ -187,6 +219,10 @@ using tensor_protocols = protocols<tensor_source>;
             if (t.version().major == 0) Py_RETURN_NONE;
             return Py_BuildValue("(II)", t.version().major, t.version().minor);
         }>("version", "DLPack version the producer stated, or None when its protocol states none."),
+        make_property<[](const tensor& t) {
+            PyObject* const owner = owner_of(t);
+            return ref::borrow(owner != nullptr ? owner : Py_None).release();
+        }>("owner", "The object the memory belongs to, or None where only its producer knows."),
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
 
@@ -202,6 +238,8 @@ using tensor_protocols = protocols<tensor_source>;
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_clear, reinterpret_cast<void*>(clear_tensor)},
         {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
+        {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
+        {Py_nb_bool, reinterpret_cast<void*>(truth_of_tensor)},
         {Py_tp_getset, properties},
         {Py_tp_methods, methods},
         {Py_tp_members, members},

@@ -1,0 +1,24 @@
+// python/src/functions.hpp: what the files of the extension module show each other.
+#pragma once
+
+#include <optional>
+
+#include <tenon/core/device.hpp>
+#include <tenon/py/python.hpp>
+
+namespace tenon::module {
+
+/// The keyword `device=`: None, a name, a pair, or any object that `tenon.device` understands. False with an
+/// exception set on failure.
+[[nodiscard]] bool read_any_device(PyObject* value, std::optional<device>& out) noexcept;
+
+PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
+PyObject* dtype_name(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
+PyObject* device_name(PyObject* module, PyObject* pair) noexcept;
+PyObject* device_pair(PyObject* module, PyObject* name) noexcept;
+
+/// The table of element types: (name, (code, bits, lanes), typestr, buffer format, Arrow format) in each
+/// line. Null with an exception set on failure.
+PyObject* dtype_table() noexcept;
+
+}  // namespace tenon::module

@@ -1,0 +1,90 @@
+// python/src/tables.cpp: the tables of element types and devices, as the Python half of the package reads
+// them.
+#include <optional>
+#include <string>
+
+#include <tenon/core/device.hpp>
+#include <tenon/core/dtype_names.hpp>
+#include <tenon/py/arguments.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+#include "functions.hpp"
+
+namespace tenon::module {
+
+namespace {
+
+namespace argument = py::argument;
+
+[[nodiscard]] PyObject* as_text(std::string_view text) noexcept {
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+[[nodiscard]] bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept {
+    if (count == wanted) return true;
+    PyErr_Format(PyExc_TypeError, "_core.%s() takes %zd arguments (%zd given)", function, wanted, count);
+    return false;
+}
+
+}  // namespace
+
+bool read_any_device(PyObject* value, std::optional<device>& out) noexcept {
+    if (value == Py_None || PyUnicode_Check(value) || PyTuple_Check(value))
+        return argument::read_device("device", value, out);
+    const py::ref half = py::ref::take(py::call::import_module("tenon._device"));
+    const py::ref pair =
+        half ? py::ref::take(py::call::method(half.get(), "pair_of", "O", value)) : py::ref();
+    return pair && argument::read_device("device", pair.get(), out);
+}
+
+PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept try {
+    if (!has_arguments("dtype_name", 3, count)) return nullptr;
+    long long code = 0;
+    long long bits = 0;
+    long long lanes = 0;
+    if (!argument::read_integer("code", "an integer from 0 to 255", args[0], 0, 255, code) ||
+        !argument::read_integer("bits", "an integer from 1 to 255", args[1], 1, 255, bits) ||
+        !argument::read_integer("lanes", "an integer from 1 to 65535", args[2], 1, 65535, lanes))
+        return nullptr;
+    return as_text(name(dtype(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+                              static_cast<std::uint16_t>(lanes))));
+} catch (...) {
+    py::raise_caught();
+    return nullptr;
+}
+
+PyObject* device_name(PyObject*, PyObject* pair) noexcept try {
+    std::optional<device> where;
+    if (!argument::read_device("device", pair, where)) return nullptr;
+    return as_text(name(where.value_or(device{})));
+} catch (...) {
+    py::raise_caught();
+    return nullptr;
+}
+
+PyObject* device_pair(PyObject*, PyObject* name) noexcept {
+    std::optional<device> where;
+    if (!argument::read_device("device", name, where)) return nullptr;
+    const device found = where.value_or(device{});
+    return Py_BuildValue("(ii)", found.type, found.id);
+}
+
+PyObject* dtype_table() noexcept {
+    const auto lines = static_cast<Py_ssize_t>(std::size(detail::dtype_table));
+    py::ref table = py::ref::take(PyTuple_New(lines));
+    for (Py_ssize_t i = 0; table && i < lines; ++i) {
+        const dtype_entry& e = detail::dtype_table[static_cast<std::size_t>(i)];
+        PyObject* const line = Py_BuildValue(
+            "(s#(iii)s#s#s#)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), e.type.code,
+            e.type.bits, e.type.lanes, e.typestr.data(), static_cast<Py_ssize_t>(e.typestr.size()),
+            e.buffer_format.data(), static_cast<Py_ssize_t>(e.buffer_format.size()), e.arrow_format.data(),
+            static_cast<Py_ssize_t>(e.arrow_format.size()));
+        if (line == nullptr) return nullptr;
+        PyTuple_SET_ITEM(table.get(), i, line);
+    }
+    return table.release();
+}
+
+}  // namespace tenon::module

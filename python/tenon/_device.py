@@ -1,0 +1,125 @@
+# python/tenon/_device.py: `tenon.device`, a place that compares with every library's word for it.
+"""Devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tenon import _core
+
+#: Libraries' words for what DLPack calls otherwise.
+_OTHER_NAMES = {"gpu": "cuda", "CPU": "cpu", "GPU": "cuda", "hip": "rocm", "mps": "metal", "xpu": "oneapi"}
+
+
+class device(str):
+    """Where memory is: its name, which is a string, and DLPack's numbers for it.
+
+    It is made from, and equal to, whatever people call it: a name with or without a number, DLPack's
+    ``(type, id)``, a device object of PyTorch, JAX, CuPy, TensorFlow or Paddle.
+
+    >>> import tenon
+    >>> d = tenon.device("cuda:1")
+    >>> d
+    tenon.device('cuda:1')
+    >>> d == (2, 1), d == "cuda:1", d == "cuda"
+    (True, True, False)
+    >>> d.kind, d.type, d.id
+    ('cuda', 2, 1)
+
+    Being a string, it can be passed to libraries that take names: ``torch.zeros(3, device=t.device)``.
+    """
+
+    __slots__ = ("_pair",)
+    _pair: tuple[int, int]
+
+    def __new__(cls, value: Any) -> device:
+        if isinstance(value, device):
+            return value
+        pair = pair_of(value)
+        self = super().__new__(cls, _core.device_name(pair))
+        self._pair = pair
+        return self
+
+    @property
+    def type(self) -> int:
+        """DLPack's number for the kind: 1 CPU, 2 CUDA, ..."""
+        return self._pair[0]
+
+    @property
+    def id(self) -> int:
+        """Which one of its kind."""
+        return self._pair[1]
+
+    @property
+    def kind(self) -> str:
+        """The name without the number."""
+        return str.__str__(self).partition(":")[0]
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """``(type, id)``, as DLPack has it."""
+        return self._pair
+
+    @property
+    def is_host(self) -> bool:
+        """Whether plain code may read the memory: CPU, pinned and managed memory."""
+        return self.kind in ("cpu", "cuda_host", "rocm_host", "cuda_managed")
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return pair_of(other) == self._pair
+        except TypeError:
+            return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    # Equal to its name, so hashed like it: either finds the other in a dictionary.
+    __hash__ = str.__hash__
+
+    def __repr__(self) -> str:
+        return f"tenon.device({str.__str__(self)!r})"
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return device, (self._pair,)
+
+
+def pair_of(value: Any) -> tuple[int, int]:
+    """DLPack's pair for whatever people call a device; TypeError for what is none."""
+    if isinstance(value, device):
+        return value._pair
+    try:
+        if isinstance(value, tuple):
+            return _core.device_pair(value)
+        name = value if isinstance(value, str) else _name_of(value)
+        if name is not None:
+            kind, colon, number = name.partition(":")
+            return _core.device_pair(_OTHER_NAMES.get(kind, kind) + colon + number)
+    except TypeError:
+        pass
+    raise TypeError(
+        f"tenon: {value!r} is no device; expected a name like 'cpu' or 'cuda:0', a (type, id) pair, or a device "
+        "object of an array library"
+    )
+
+
+def _name_of(value: object) -> str | None:
+    """A library's own device object, as a name."""
+    package = type(value).__module__.partition(".")[0]
+    try:
+        if package == "torch":  # torch.device("cuda"): the current one, of which nothing is known here
+            return f"{value.type}:{value.index or 0}"  # type: ignore[attr-defined]
+        if package in ("jax", "jaxlib"):
+            return f"{value.platform}:{value.id}"  # type: ignore[attr-defined]
+        if package == "cupy" and hasattr(value, "id"):
+            return f"cuda:{value.id}"
+        if package == "tensorflow":  # DeviceSpec: device_type 'GPU', device_index 0
+            return f"{value.device_type}:{value.device_index or 0}"  # type: ignore[attr-defined]
+        if package == "paddle":  # Place(cpu), Place(gpu:0)
+            return str(value).removeprefix("Place(").removesuffix(")")
+    except Exception:  # an object that lies about itself is no device
+        return None
+    return None

@@ -1,0 +1,165 @@
+# python/tenon/_dtype.py: `tenon.dtype`, an element type that compares with every library's word for it.
+"""Element types."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tenon import _core
+
+_TRIPLES: dict[str, tuple[int, int, int]] = {name: triple for name, triple, *_ in _core.DTYPES}
+_NAMES = {triple: name for name, triple in _TRIPLES.items()}
+_BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr}
+_OF_PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+#: Names that are not the ones everybody else uses.
+_ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
+#: Packages whose element types say their name by `repr`: "torch.float32", "paddle.float32".
+_NAMED_BY_REPR = frozenset({"torch", "paddle"})
+
+
+class dtype(str):
+    """The type of a tensor's elements: its name, which is a string, and DLPack's numbers for it.
+
+    It is made from, and equal to, whatever people call it: a name, a NumPy typestr, a class or dtype object of
+    NumPy, ml_dtypes, PyTorch, JAX, TensorFlow, Paddle, CuPy or PyArrow, one of Python's own types, or DLPack's
+    ``(code, bits, lanes)``.
+
+    >>> import tenon
+    >>> d = tenon.dtype("float32")
+    >>> d
+    tenon.dtype('float32')
+    >>> d == (2, 32, 1), d == "float32", d == tenon.dtype("<f4"), d == "int8"
+    (True, True, True, False)
+    >>> d.code, d.bits, d.lanes, d.itemsize
+    (2, 32, 1, 4)
+
+    Being a string, it can be passed to all libraries that take names: ``numpy.zeros(3, t.dtype)``.
+    """
+
+    __slots__ = ("_triple",)
+    _triple: tuple[int, int, int]
+
+    def __new__(cls, value: Any) -> dtype:
+        if isinstance(value, dtype):
+            return value
+        found = _name_of(value)
+        if found is None:
+            raise TypeError(
+                f"tenon: {value!r} is no element type; expected a name like 'float32', a dtype of an array "
+                "library, or a (code, bits, lanes) triple"
+            )
+        name, triple = found
+        self = super().__new__(cls, name)
+        self._triple = triple
+        return self
+
+    @property
+    def code(self) -> int:
+        """DLPack's number for the kind: 0 signed, 1 unsigned, 2 float, ..."""
+        return self._triple[0]
+
+    @property
+    def bits(self) -> int:
+        """Bits of one lane."""
+        return self._triple[1]
+
+    @property
+    def lanes(self) -> int:
+        """Lanes of one element: 1, except for vector types."""
+        return self._triple[2]
+
+    @property
+    def triple(self) -> tuple[int, int, int]:
+        """``(code, bits, lanes)``, as DLPack has it."""
+        return self._triple
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element standing alone."""
+        return (self.bits * self.lanes + 7) // 8
+
+    @property
+    def name(self) -> str:
+        """The name as a plain string."""
+        return str(self)
+
+    def __eq__(self, other: object) -> bool:
+        found = _name_of(other)
+        return found is not None and found[1] == self._triple
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    # Equal to its name, so hashed like it: either finds the other in a dictionary.
+    __hash__ = str.__hash__
+
+    def __repr__(self) -> str:
+        return f"tenon.dtype({str.__str__(self)!r})"
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dtype, (self._triple,)
+
+
+def _name_of(value: object) -> tuple[str, tuple[int, int, int]] | None:
+    """The name and the triple of whatever people call an element type; None for what is none. Never raises."""
+    if isinstance(value, dtype):
+        return str.__str__(value), value._triple
+    if isinstance(value, tuple):
+        return _of_triple(value)
+    name = value if isinstance(value, str) else _word_for(value)
+    if name is None:
+        return None
+    if name not in _TRIPLES:
+        name = _of_typestr(name)
+    triple = _TRIPLES.get(name) if name is not None else None
+    return (str(name), triple) if triple is not None else None
+
+
+def _of_triple(value: tuple[Any, ...]) -> tuple[str, tuple[int, int, int]] | None:
+    numbers = (*value, 1) if len(value) == 2 else value
+    if len(numbers) != 3 or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        return None
+    try:
+        return _core.dtype_name(*numbers), (int(numbers[0]), int(numbers[1]), int(numbers[2]))
+    except TypeError:  # out of range
+        return None
+
+
+def _of_typestr(text: str) -> str | None:
+    """NumPy's "<f4", if it is in this machine's byte order."""
+    mark, rest = text[:1], text[1:]
+    if rest not in _BY_TYPESTR:
+        return None
+    native = "<" if sys.byteorder == "little" else ">"
+    return _BY_TYPESTR[rest] if mark in (native, "=") or rest[1:] == "1" and mark in "<>=|" else None
+
+
+def _word_for(value: object) -> str | None:
+    """A library's own object for an element type, as a name."""
+    try:
+        if isinstance(value, type) and value in _OF_PYTHON:
+            return _OF_PYTHON[value]
+        package = type(value).__module__.partition(".")[0]
+        if package in _NAMED_BY_REPR:
+            return repr(value).partition(".")[2] or None
+        if package == "pyarrow":
+            return _ARROW_NAMES.get(str(value), str(value))
+        if package == "tensorflow":
+            return str(value.name)  # type: ignore[attr-defined]
+        numpy = sys.modules.get("numpy")
+        return _of_numpy(value, numpy) if numpy is not None else None
+    except Exception:  # an object that lies about itself is no element type
+        return None
+
+
+def _of_numpy(value: Any, numpy: Any) -> str | None:
+    """The dtype itself, or a class that stands for one: numpy.float32, ml_dtypes.bfloat16, jax.numpy.float32."""
+    if isinstance(value, type):
+        value = numpy.dtype(value) if issubclass(value, numpy.generic) else value.dtype  # type: ignore[attr-defined]
+    if not isinstance(value, numpy.dtype):
+        return None
+    return str(value.name) if value.isnative and value.names is None else None

@@ -1,0 +1,70 @@
+# python/tenon/_tensor.py: what `tenon.Tensor` can do beyond the protocols, which are compiled.
+"""The methods of Tensor that are written in Python."""
+
+from __future__ import annotations
+
+import warnings
+from types import ModuleType
+from typing import Any
+
+from tenon import _core
+from tenon._core import Tensor, asdlpack
+from tenon._device import device
+from tenon._dtype import dtype
+from tenon._libraries import LIBRARIES, Library, library_of
+
+
+class ReadOnlyWarning(UserWarning):
+    """Read-only memory was handed to a library that lets it be written to."""
+
+
+def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: bool | None = None) -> Any:
+    """The tensor as an array of another library, over the same memory.
+
+    library: "numpy", "torch", "jax", "tensorflow", "paddle", "cupy", "pyarrow", "numba", "tvm_ffi", or any module
+        that has from_dlpack
+    device: where the data must be; another place than it is in needs a copy
+    copy: True always copies, False never does, None leaves it to the library
+
+    Raises BufferError, with the reason and what to do, when the library cannot take the memory.
+    """
+    return _hand_over(self, library_of(library), device, copy)
+
+
+def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
+    """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
+    given = self if device is None and copy is not True else asdlpack(self, device=device, copy=copy)
+    if given.readonly and library.forgets_readonly:
+        warnings.warn(
+            f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "
+            "written to; pass copy=True for memory of its own",
+            ReadOnlyWarning,
+            stacklevel=3,
+        )
+    made = library.take(given)
+    if copy is False and self.nbytes and library.address(made) != self.data_ptr:
+        raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it")
+    return made
+
+
+def _method_of(library: Library) -> Any:
+    def method(self: Tensor, *, device: Any = None, copy: bool | None = None) -> Any:
+        return _hand_over(self, library, device, copy)
+
+    method.__name__, method.__qualname__ = library.name, f"Tensor.{library.name}"
+    method.__doc__ = f'The same as ``to("{library.name}")``.'
+    return method
+
+
+_dtype_name = Tensor.__dict__["dtype"].__get__
+_device_name = Tensor.__dict__["device"].__get__
+
+
+def complete() -> None:
+    """Gives the compiled type the methods of this file."""
+    names: dict[str, Any] = {
+        "to": to,
+        "dtype": property(lambda self: dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
+        "device": property(lambda self: device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
+    }
+    _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})
