@@ -14,8 +14,6 @@ _BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr
 _OF_PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 #: Names that are not the ones everybody else uses.
 _ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
-#: Packages whose element types say their name by `repr`: "torch.float32", "paddle.float32".
-_NAMED_BY_REPR = frozenset({"torch", "paddle"})
 
 
 class dtype(str):
@@ -144,12 +142,12 @@ def _word_for(value: object) -> str | None:
         if isinstance(value, type) and value in _OF_PYTHON:
             return _OF_PYTHON[value]
         package = type(value).__module__.partition(".")[0]
-        if package in _NAMED_BY_REPR:
-            return repr(value).partition(".")[2] or None
+        if package == "torch":
+            return repr(value).removeprefix("torch.")
         if package == "pyarrow":
             return _ARROW_NAMES.get(str(value), str(value))
-        if package == "tensorflow":
-            return str(value.name)  # type: ignore[attr-defined]
+        if package in ("tensorflow", "paddle"):
+            return str(value.name).lower()  # type: ignore[attr-defined]
         numpy = sys.modules.get("numpy")
         return _of_numpy(value, numpy) if numpy is not None else None
     except Exception:  # an object that lies about itself is no element type

@@ -224,7 +224,7 @@ table(globals(), {
     "test_F31_junk_stream_bool": dict(stream=True),
     "test_F31_junk_stream_beyond_64_bits": dict(stream=2**80),
     "test_F31_junk_copy": dict(copy=1),
-    "test_F31_junk_writable": dict(writable=None),
+    "test_F31_junk_readonly": dict(readonly="yes"),
     "test_F31_unknown_keyword": dict(max_version=(1, 0)),
 }, junk_argument)
 
