@@ -137,6 +137,7 @@ def test_C25_no_protocol_at_all_is_a_type_error_that_lists_the_rungs():
     for obj in (7, None, "text", object(), 1.5, {}, lambda: 0):
         text = refuse(obj, TypeError)
         assert "__dlpack__" in text and "buffer" in text and "__cuda_array_interface__" in text
+        assert "__arrow_c_array__" in text and "__arrow_c_stream__" in text
 
 
 @isolated

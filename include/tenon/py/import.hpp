@@ -15,6 +15,7 @@
 #include <tenon/py/copy.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/import/array_interface.hpp>
+#include <tenon/py/import/arrow.hpp>
 #include <tenon/py/import/buffer.hpp>
 #include <tenon/py/import/capsule.hpp>
 #include <tenon/py/import/cuda_array_interface.hpp>
@@ -37,6 +38,7 @@ enum class rung : unsigned char {
     cuda_interface,
     buffer_protocol,
     array_interface,
+    arrow,
     capsule,
     count,
 };
@@ -52,6 +54,7 @@ inline constexpr rung_text rung_texts[] = {
     {"__cuda_array_interface__", "no such attribute"},
     {"buffer protocol", "the type does not support it"},
     {"__array_interface__", "no such attribute"},
+    {"Arrow", "no __arrow_c_array__, __arrow_c_device_array__ or __arrow_c_stream__"},
     {"DLPack capsule", "not a capsule"},
 };
 static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
@@ -110,6 +113,7 @@ private:
     dlpack::probe(type, here, plan);
     cuda_array_interface::probe(type, here, plan);
     array_interface::probe(type, here, plan);
+    arrow::probe(type, here, plan);
     buffer::probe(type, plan);
     const framework_habits* const habits = habits_of(type);
     if (habits != nullptr) {
@@ -180,6 +184,16 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     return got;
 }
 
+/// What `__dlpack__` has raised is the producer's own word, and ends the climb, unless it only says "not in
+/// this way" and the type has another: Arrow's arrays refuse lists of a fixed size there, which Arrow's own
+/// interface can say. It is kept for when that does not lead anywhere either.
+[[nodiscard]] inline rung_result leave_it_to_arrow(const type_plan& plan, error& why, ref& refusal) noexcept {
+    if (!arrow::is_declared(plan) || !arrow::is_refusal_pending()) return rung_result::raised;
+    refusal = pending_exception();
+    why = refused("", "it raised an exception");
+    return rung_result::refused;
+}
+
 /// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
 struct tried_already {
     rung which;
@@ -229,6 +243,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     refusals told;
     error why{};
     ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
+    ref dlpack_refusal;
     rung_result answer = rung_result::absent;
     // Runs one rung and says whether the climb ends there.
     const auto ends_at = [&](rung r, bool applies, auto&& take) {
@@ -283,22 +298,36 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                                           swallowed);
                            })) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
-                          [&] { return take_dlpack(obj, plan, options, writable, *here, out, why); }) ||
-                  ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
-                          [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
-                  (!plan.prefer_buffer &&
-                   ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do,
-                           [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
-                  ends_at(rung::array_interface, host_will_do,
-                          [&] { return array_interface::take(obj, plan, policy, *here, out, why); });
+                          [&] {
+                              const rung_result got =
+                                  take_dlpack(obj, plan, options, writable, *here, out, why);
+                              return got == rung_result::raised ? leave_it_to_arrow(plan, why, dlpack_refusal)
+                                                                : got;
+                          }) ||
+                  (!dlpack_refusal &&
+                   (ends_at(
+                        rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
+                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
+                    (!plan.prefer_buffer &&
+                     ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do,
+                             [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
+                    ends_at(rung::array_interface, host_will_do,
+                            [&] { return array_interface::take(obj, plan, policy, *here, out, why); }))) ||
+                  ends_at(rung::arrow, true,
+                          [&] { return arrow::take(obj, plan, options, *here, out, why); });
     if (answer == rung_result::raised && swallowed) {
         // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
         ref later = pending_exception();
         restore_exception(std::move(swallowed));
         chain_behind(std::move(later));
     }
-    if (ended && answer != rung_result::refused) return answer == rung_result::taken;
-    told.raise_for(obj);
+    if (ended && answer == rung_result::taken) return true;
+    if (answer != rung_result::raised) told.raise_for(obj);
+    if (dlpack_refusal) {
+        ref later = pending_exception();
+        restore_exception(std::move(dlpack_refusal));
+        chain_behind(std::move(later));
+    }
     return false;
 }
 

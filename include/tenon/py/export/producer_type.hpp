@@ -184,9 +184,16 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
 using tensor_protocols = protocols<tensor_source>;
 
 [[nodiscard]] inline PyObject* make_producer_type() noexcept {
+    static PyMethodDef* const protocol = tensor_protocols::methods();
+    static_assert(tensor_protocols::method_count == 6);
     static PyMethodDef methods[] = {
-        tensor_protocols::methods()[0], tensor_protocols::methods()[1],
-        tensor_protocols::methods()[2], {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
+        protocol[0],
+        protocol[1],
+        protocol[2],
+        protocol[3],
+        protocol[4],
+        protocol[5],
+        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
     };
 
@@ -233,7 +240,7 @@ using tensor_protocols = protocols<tensor_source>;
 
     PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
-                                      "as a buffer, or by an array interface.")},
+                                      "as a buffer, by an array interface, or as an Arrow array.")},
         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tensor)},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_clear, reinterpret_cast<void*>(clear_tensor)},
