@@ -8,7 +8,6 @@ import reprlib
 from collections.abc import Sequence
 
 from tenon._dtype import dtype
-from tenon._files.source import SourceFile
 
 #: Axes that a Tensor, or a NumPy array, can have.
 MAX_AXES = 64
@@ -24,14 +23,18 @@ def shown(value: object) -> str:
     return _short.repr(value)
 
 
-def byte_count(source: SourceFile, field: str, shape: Sequence[int], kind: dtype) -> int:
-    """The bytes that a packed tensor takes; the extents are known not to be negative."""
+def byte_count(shape: Sequence[int], kind: dtype) -> int:
+    """The bytes that a packed tensor takes; the extents are known not to be negative.
+
+    Raises ValueError, with only what is wrong: which file and field it is in is the caller's to say.
+    """
     if len(shape) > MAX_AXES:
-        raise source.fault(field, f"{len(shape)} axes, expected at most {MAX_AXES}")
-    bits = math.prod(shape) * kind.bits
+        raise ValueError(f"{len(shape)} axes, expected at most {MAX_AXES}")
+    count = math.prod(shape)
     # An empty tensor has strides too, and they must be numbers.
-    if (bits or math.prod(filter(None, shape)) * kind.bits) > 8 * MAX_NUMBER or max(shape, default=0) > MAX_NUMBER:
-        raise source.fault(field, f"{shown(tuple(shape))} of {kind} is more than any memory holds")
-    if bits % 8:
-        raise source.fault(field, f"{shown(tuple(shape))} of {kind} takes {bits} bits, expected whole bytes")
-    return bits // 8
+    if (count or math.prod(filter(None, shape))) * kind.itemsize > MAX_NUMBER:
+        raise ValueError(f"{shown(tuple(shape))} of {kind} is more than any memory holds")
+    size, rest = divmod(count * kind.bits, 8)
+    if rest:
+        raise ValueError(f"{shown(tuple(shape))} of {kind} takes {size} bytes and {rest} bits, expected whole bytes")
+    return size

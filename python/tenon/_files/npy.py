@@ -28,7 +28,10 @@ def read(source: SourceFile) -> Tensor:
     header, begin = _header(source)
     descr, fortran_order, shape = _Parser(source, header).fields()
     kind = _element_type(source, descr)
-    wanted, there = byte_count(source, "shape", shape, kind), source.size - begin
+    try:
+        wanted, there = byte_count(shape, kind), source.size - begin
+    except ValueError as error:
+        raise source.fault("shape", str(error)) from None
     if wanted > there:
         raise source.fault("data", f"{there} bytes, expected {wanted} for shape {shown(shape)} of {kind}: it is cut short")
     return source.map().tensor("data", begin, shape, kind, _column_major(shape) if fortran_order else None)

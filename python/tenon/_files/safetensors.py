@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tenon._core import Tensor
@@ -165,7 +166,10 @@ def _entry(source: SourceFile, name: str, said: Any) -> Entry:
     if not _are_counts(offsets) or len(offsets) != 2:
         raise source.fault(_field(name, "data_offsets"), f"{shown(offsets)}, expected two numbers: begin and end")
     begin, end = offsets
-    wanted = byte_count(source, _field(name, "shape"), shape, kind)
+    try:
+        wanted = byte_count(shape, kind)
+    except ValueError as error:
+        raise source.fault(_field(name, "shape"), str(error)) from None
     if end - begin != wanted:
         text = f"{shown(offsets)}: {end - begin} bytes, expected {wanted} for shape {shown(shape)} of {kind}"
         raise source.fault(_field(name, "data_offsets"), text)
@@ -175,7 +179,7 @@ def _entry(source: SourceFile, name: str, said: Any) -> Entry:
 def _check_offsets(source: SourceFile, entries: dict[str, Entry], there: int) -> None:
     """The tensors cover the data: without gaps, without overlaps, to its last byte."""
     covered = 0
-    for name, entry in sorted(entries.items(), key=lambda item: item[1][:2]):
+    for name, entry in sorted(entries.items(), key=itemgetter(1)):
         if entry.begin != covered:
             what = "overlaps the one before" if entry.begin < covered else f"leaves {entry.begin - covered} bytes unused"
             raise source.fault(_field(name, "data_offsets"), f"begins at {entry.begin}, expected {covered}: it {what}")
@@ -190,11 +194,18 @@ def _field(name: str, field: str = "") -> str:
 
 
 def _are_counts(value: Any) -> bool:
-    return isinstance(value, list) and all(type(number) is int for number in value)
+    if not isinstance(value, list):
+        return False
+    for number in value:
+        if type(number) is not int:
+            return False
+    return True
 
 
 def _is_text(value: str) -> bool:
     """JSON can spell halves of surrogate pairs, which nobody can print."""
+    if value.isascii():
+        return True
     try:
         value.encode()
     except UnicodeEncodeError:
