@@ -34,7 +34,7 @@ def read(source: SourceFile) -> Tensor:
         raise source.fault("shape", str(error)) from None
     if wanted > there:
         raise source.fault("data", f"{there} bytes, expected {wanted} for shape {shown(shape)} of {kind}: it is cut short")
-    return source.map().tensor("data", begin, shape, kind, _column_major(shape) if fortran_order else None)
+    return source.map().tensor(begin, shape, kind, strides=_column_major(shape) if fortran_order else None)
 
 
 def _header(source: SourceFile) -> tuple[str, int]:

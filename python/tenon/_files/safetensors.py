@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from tenon._core import Tensor
@@ -56,7 +55,7 @@ class SafetensorsFile(Mapping[str, Tensor]):
         entry = self._entries.get(name)
         if entry is None:
             raise KeyError(f"tenon: {self.path}: no tensor is called {shown(name)}")
-        return self._mapped.tensor(_field(name), self._begin + entry.begin, entry.shape, entry.kind)
+        return self._mapped.tensor(self._begin + entry.begin, entry.shape, entry.kind, name=name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._entries
@@ -83,7 +82,7 @@ def read(source: SourceFile) -> SafetensorsFile:
     """The tensors in the file. The header is checked as a whole; of the data nothing is read."""
     header, begin = _header(source)
     metadata = _metadata(source, header.pop("__metadata__", {}))
-    entries = {name: _entry(source, name, said) for name, said in header.items()}
+    entries = {name: _entry(source, name, header.pop(name)) for name in list(header)}
     _check_offsets(source, entries, source.size - begin)
     return SafetensorsFile(source.map(), begin, entries, metadata)
 
@@ -91,18 +90,19 @@ def read(source: SourceFile) -> SafetensorsFile:
 # --- the header -------------------------------------------------------------------------------------
 
 
-class _NoCount:
-    """A number of JSON that counts nothing, as it was written: -1, 1.5, NaN, or one of too many digits."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
+class _Twice(Exception):
+    """A key that one object has twice."""
 
 
-def _number(text: str) -> int | _NoCount:
-    return int(text) if text.isdigit() and len(text) <= 19 else _NoCount(text)
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _Twice(shown(key))
+            seen.add(key)
+    return made
 
 
 def _header(source: SourceFile) -> tuple[dict[str, Any], int]:
@@ -121,24 +121,16 @@ def _header(source: SourceFile) -> tuple[dict[str, Any], int]:
         raise source.fault("header", f"not UTF-8 at byte {error.start}") from None
     if not text.startswith("{"):
         raise source.fault("header", f"begins with {shown(text[:8])}, expected a JSON object")
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            seen: set[str] = set()
-            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise source.fault("header", f"the key {shown(twice)} appears twice in one object")
-        return made
-
     try:
-        header = json.loads(
-            text, object_pairs_hook=unique, parse_int=_number, parse_float=_NoCount, parse_constant=_NoCount
-        )
+        return json.loads(text, object_pairs_hook=_unique), 8 + length
     except json.JSONDecodeError as error:
         raise source.fault("header", f"not JSON: {error.msg} at character {error.pos}") from None
     except RecursionError:
         raise source.fault("header", "nested too deep, expected objects of objects") from None
-    return header, 8 + length
+    except _Twice as key:
+        raise source.fault("header", f"the key {key} appears twice in one object") from None
+    except ValueError:  # Python converts no more digits than sys.get_int_max_str_digits()
+        raise source.fault("header", "a number of thousands of digits, expected numbers below 2**63") from None
 
 
 def _metadata(source: SourceFile, said: Any) -> dict[str, str]:
@@ -179,7 +171,8 @@ def _entry(source: SourceFile, name: str, said: Any) -> Entry:
 def _check_offsets(source: SourceFile, entries: dict[str, Entry], there: int) -> None:
     """The tensors cover the data: without gaps, without overlaps, to its last byte."""
     covered = 0
-    for name, entry in sorted(entries.items(), key=itemgetter(1)):
+    for name in sorted(entries, key=entries.__getitem__):
+        entry = entries[name]
         if entry.begin != covered:
             what = "overlaps the one before" if entry.begin < covered else f"leaves {entry.begin - covered} bytes unused"
             raise source.fault(_field(name, "data_offsets"), f"begins at {entry.begin}, expected {covered}: it {what}")
@@ -197,7 +190,7 @@ def _are_counts(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     for number in value:
-        if type(number) is not int:
+        if type(number) is not int or number < 0:  # a bool is an int, and no number
             return False
     return True
 

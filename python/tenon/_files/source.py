@@ -13,6 +13,7 @@ from typing import Any
 
 from tenon._core import MalformedError, Tensor, asdlpack
 from tenon._dtype import dtype
+from tenon._files.layout import shown
 from tenon._pointer import from_pointer
 
 # A FIFO or a terminal must not make us wait, or become ours, before we have seen what it is.
@@ -82,14 +83,21 @@ class Mapped:
         self._whole = asdlpack(memory)  # holds the buffer: nobody can close the map
 
     def tensor(
-        self, name: str, begin: int, shape: tuple[int, ...], kind: dtype, strides: tuple[int, ...] | None = None
+        self,
+        begin: int,
+        shape: tuple[int, ...],
+        kind: dtype,
+        *,
+        strides: tuple[int, ...] | None = None,
+        name: str | None = None,
     ) -> Tensor:
-        """The tensor that begins at a byte of the file; its shape is known to fit. `name` is for the message."""
+        """The tensor that begins at a byte of the file and is known to fit. `name` is for the message."""
         address = self._whole.data_ptr + begin
         try:
             return from_pointer(address, shape, kind, strides=strides, owner=self._whole, readonly=self._readonly)
         except MalformedError as refused:
+            field = "data" if name is None else f"tensor {shown(name)}"
             raise BufferError(
-                f"tenon: {self.path}: {name}: begins at byte {begin} of the file, where {kind} is not aligned, so it "
+                f"tenon: {self.path}: {field}: begins at byte {begin} of the file, where {kind} is not aligned, so it "
                 "cannot be used in place; read a copy with the library that wrote the file, and save that again"
             ) from refused
