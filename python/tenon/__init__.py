@@ -4,6 +4,7 @@
 from tenon._core import MalformedError, Tensor, __version__, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._files import open
 from tenon._pointer import from_pointer
 from tenon._tensor import ReadOnlyWarning, complete as _complete
 
@@ -22,4 +23,5 @@ __all__ = [
     "dtype",
     "from_dlpack",
     "from_pointer",
+    "open",
 ]
