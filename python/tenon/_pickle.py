@@ -10,7 +10,7 @@ from typing import Any
 from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._dtype import dtype
-from tenon._values import bytes_over, require_host
+from tenon._values import bytes_over, is_compact, require_host
 
 _PADDED = 4  # the flag bit
 _CPU = (1, 0)
@@ -28,9 +28,8 @@ def reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     [97, 98, 99]
     """
     require_host(self, "pickled")
-    compact = self if _is_compact(self.shape, self.strides) else asdlpack(self, copy=True)
-    memory: Any = bytes_over(compact, 0, compact.nbytes)
-    memory = asdlpack(memory, readonly=True) if self.readonly else memory
+    compact = self if is_compact(self.shape, self.strides) else asdlpack(self, copy=True)
+    memory: Any = asdlpack(bytes_over(compact, 0, compact.nbytes), readonly=self.readonly)
     if protocol >= 5:
         from pickle import PickleBuffer
 
@@ -54,7 +53,7 @@ def rebuild(buffer: Any, shape: Any, strides: Any, triple: Any, padded: Any, byt
     if kind is None or not isinstance(padded, bool) or not _are_numbers(shape):
         raise TypeError(f"tenon: no Tensor is pickled with {shape=!r}, {triple=!r}, {padded=!r}; the pickle is damaged")
     if strides is not None and (
-        not _are_numbers(strides) or len(strides) != len(shape) or not _is_compact(shape, strides)
+        not _are_numbers(strides) or len(strides) != len(shape) or not is_compact(shape, strides)
     ):
         raise ValueError(f"tenon: {strides=!r} leave gaps in {shape=!r}, or do not fit it; the pickle is damaged")
     if byteorder != sys.byteorder and kind.itemsize > 1:
@@ -87,23 +86,10 @@ def deepcopy_view(self: Tensor, memo: dict[int, Any]) -> Tensor:
 def _are_numbers(value: Any) -> bool:
     """Whether it can be a shape, or the strides of a compact one. Keeps hostile numbers out of the arithmetic."""
     return (
-        isinstance(value, tuple)
+        type(value) is tuple  # whoever derives from it can say one thing and hold another
         and len(value) <= 64  # the most axes a Tensor has
         and all(type(number) is int and 0 <= number < 1 << 63 for number in value)
     )
-
-
-def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the elements fill the memory after the first one, each a place of its own, in whatever order of axes."""
-    if 0 in shape:
-        return True
-    filled = 1
-    for step, extent in sorted(zip(strides, shape, strict=True)):
-        if extent != 1:
-            if step != filled:
-                return False
-            filled *= extent
-    return True
 
 
 def _alignment(kind: dtype) -> int:

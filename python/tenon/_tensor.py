@@ -11,6 +11,7 @@ from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
 from tenon._pickle import copy_view, deepcopy_view, reduce_ex
 from tenon._values import item, tolist
@@ -68,6 +69,7 @@ def complete() -> None:
         "to": to,
         "item": item,
         "tolist": tolist,
+        "_repr_html_": repr_html,
         "__reduce_ex__": reduce_ex,
         "__copy__": copy_view,
         "__deepcopy__": deepcopy_view,

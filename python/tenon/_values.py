@@ -60,12 +60,25 @@ def require_host(t: Tensor, deed: str) -> None:
 
 
 def bytes_over(t: Tensor, begin: int, end: int) -> Tensor:
-    """The bytes from `begin` to `end`, counted from the first element, as a Tensor that keeps `t` and copies nothing."""
-    flags = t.readonly, False
-    return _core.from_pointer(t.data_ptr + begin, (end - begin,), None, _BYTE, device(t.device).pair, *flags, t)
+    """The bytes from `begin` to before `end`, counted from the first element, in place; keeps `t`."""
+    where = device(t.device).pair
+    return _core.from_pointer(t.data_ptr + begin, (end - begin,), None, _BYTE, where, t.readonly, False, t)
 
 
 # --- where elements are -----------------------------------------------------------------------------
+
+
+def is_compact(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements fill the memory after the first one, each a place of its own, in whatever order of axes."""
+    if 0 in shape:
+        return True
+    filled = 1
+    for step, extent in sorted(zip(strides, shape, strict=True)):
+        if extent != 1:
+            if step != filled:
+                return False
+            filled *= extent
+    return True
 
 
 def _offsets(t: Tensor) -> list[int]:
@@ -125,9 +138,10 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
 
 _BYTE = (1, 8, 1)
 _PADDED = 4  # the flag bit
-_INT, _UINT, _FLOAT, _OPAQUE, _BFLOAT, _COMPLEX, _BOOL = range(7)
+_INT, _UINT, _FLOAT, _OPAQUE, _BFLOAT, _COMPLEX = range(6)
 
-#: Formats that memoryview reads quickly and right on every Python: 'e' came in 3.12, '?' trusts the byte.
+#: Formats that memoryview reads quickly, and right on every Python: 'e' came in 3.12, and for '?' it reads a C bool,
+#: which must be 0 or 1. The struct module looks at the byte.
 _READ_BY_MEMORYVIEW = frozenset("bBhHiIqQfd")
 _FORMATS: dict[tuple[int, int, int], str] = {triple: format for _, triple, _, format, _ in _core.DTYPES}
 
@@ -185,8 +199,6 @@ def _number_of(kind: dtype) -> _Number:
         )
     if code == _COMPLEX:
         return _Number({32: "e", 64: "f", 128: "d"}[bits])
-    if code == _BOOL:
-        return _Number("B", bool)
     if code == _BFLOAT:
         return _Number("H", _from_bfloat16)
     if bits <= 8 and not format:

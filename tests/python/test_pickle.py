@@ -1,4 +1,4 @@
-# tests/python/test_pickle.py: a Tensor is pickled and copied by value: every protocol, type and layout, and pickles made by hand.
+# tests/python/test_pickle.py: a Tensor is pickled by value: every protocol, type and layout, and pickles made by hand.
 from __future__ import annotations
 
 import copy
@@ -243,6 +243,29 @@ def test_what_does_not_fit_is_refused(change):
         return
     with pytest.raises((TypeError, ValueError, BufferError), match="."):
         rebuild(**GOOD | change)
+
+
+class Liar(int):
+    """A number that is another one when it is multiplied."""
+
+    def __mul__(self, other):
+        return 6
+
+    __rmul__ = __mul__
+
+
+class LyingTuple(tuple):
+    def __iter__(self):
+        return iter((2, 3))
+
+
+def test_numbers_that_lie_are_refused():
+    with pytest.raises(TypeError, match="damaged"):
+        rebuild(**GOOD | dict(shape=LyingTuple((2**40, 3))))
+    with pytest.raises(TypeError, match="damaged"):
+        rebuild(**GOOD | dict(shape=(Liar(2**40), 3)))
+    with pytest.raises(ValueError, match="damaged"):
+        rebuild(**GOOD | dict(strides=(Liar(3), 1)))
 
 
 def test_damaged_pickles_raise_and_do_not_crash():

@@ -37,7 +37,7 @@ def test_the_frame_is_the_memory_itself(strides):
 def test_two_workers():
     """To a worker, from it to the other, and back."""
     printed = script("""
-import ctypes, os, dask, tenon
+import ctypes, os, tenon
 from distributed import Client, LocalCluster
 
 def describe(t):
@@ -47,8 +47,7 @@ def make(n):
     return tenon.asdlpack(memoryview(bytearray(range(n))).cast("B", (2, n // 2)))
 
 if __name__ == "__main__":
-    dask.config.set({"distributed.admin.tick.limit": "60s"})
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         with Client(cluster, timeout=30) as client:
             first, second = list(client.scheduler_info()["workers"])
             bits = (ctypes.c_uint16 * 6)(*(0x3F80 + 16 * i for i in range(6)))
