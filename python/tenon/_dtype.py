@@ -111,6 +111,8 @@ def _name_of(value: object) -> tuple[str, tuple[int, int, int]] | None:
     name = value if isinstance(value, str) else _word_for(value)
     if name is None:
         return None
+    if name.startswith("dtype("):  # what has no name says its numbers
+        return _of_numbers(name)
     if name not in _TRIPLES:
         name = _of_typestr(name)
     triple = _TRIPLES.get(name) if name is not None else None
@@ -125,6 +127,13 @@ def _of_triple(value: tuple[Any, ...]) -> tuple[str, tuple[int, int, int]] | Non
         return _core.dtype_name(*numbers), (int(numbers[0]), int(numbers[1]), int(numbers[2]))
     except TypeError:  # out of range
         return None
+
+
+def _of_numbers(text: str) -> tuple[str, tuple[int, int, int]] | None:
+    """The core's "dtype(code=42, bits=8, lanes=1)"."""
+    numbers = [field.partition("=")[2] for field in text.removeprefix("dtype(").removesuffix(")").split(",")]
+    found = _of_triple(tuple(int(number) for number in numbers if number.isdecimal()))
+    return found if found is not None and found[0] == text else None
 
 
 def _of_typestr(text: str) -> str | None:

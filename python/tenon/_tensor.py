@@ -11,7 +11,10 @@ from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
+from tenon._pickle import copy_view, deepcopy_view, reduce_ex
+from tenon._values import item, tolist
 
 
 class ReadOnlyWarning(UserWarning):
@@ -64,6 +67,12 @@ def complete() -> None:
     """Gives the compiled type the methods of this file."""
     names: dict[str, Any] = {
         "to": to,
+        "item": item,
+        "tolist": tolist,
+        "_repr_html_": repr_html,
+        "__reduce_ex__": reduce_ex,
+        "__copy__": copy_view,
+        "__deepcopy__": deepcopy_view,
         "dtype": property(lambda self: dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
         "device": property(lambda self: device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
     }
