@@ -79,7 +79,10 @@ def copy_view(self: Tensor) -> Tensor:
 
 
 def deepcopy_view(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """The same values in memory of their own, on the same device; writable, and row-major."""
+    """The same values in memory of their own, writable and row-major. BufferError where that cannot be copied.
+
+    `copy.deepcopy` itself remembers what was copied already.
+    """
     return asdlpack(self, copy=True)
 
 

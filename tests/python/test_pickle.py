@@ -320,6 +320,12 @@ def test_a_deep_copy_is_made_once():
     assert copy.deepcopy(t, memo) == "remembered"
 
 
+def test_device_memory_is_never_followed_for_a_deep_copy():
+    t = tenon.from_pointer(NOWHERE, (2,), "float32", device="metal:0")
+    with pytest.raises(BufferError, match="host memory"):
+        copy.deepcopy(t)
+
+
 # --- in company -------------------------------------------------------------------------------------
 
 
