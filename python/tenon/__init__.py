@@ -4,6 +4,7 @@
 from tenon._core import MalformedError, Tensor, __version__, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._inspect import Inspection, inspect
 from tenon._pointer import from_pointer
 from tenon._tensor import ReadOnlyWarning, complete as _complete
 
@@ -13,6 +14,7 @@ _complete()
 from_dlpack = asdlpack
 
 __all__ = [
+    "Inspection",
     "MalformedError",
     "ReadOnlyWarning",
     "Tensor",
@@ -22,4 +24,5 @@ __all__ = [
     "dtype",
     "from_dlpack",
     "from_pointer",
+    "inspect",
 ]
