@@ -524,6 +524,6 @@ def _line_of(p: Protocol) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return str(value)  # a dtype or device is more than its name
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+    if isinstance(value, (Protocol, Rung, Struct, Table)):
         return {name: _plain(item) for name, item in value._asdict().items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
