@@ -5,6 +5,7 @@ from tenon._core import MalformedError, Tensor, __version__, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
 from tenon._files import open
+from tenon._inspect import Inspection, inspect
 from tenon._pointer import from_pointer
 from tenon._tensor import ReadOnlyWarning, complete as _complete
 
@@ -14,6 +15,7 @@ _complete()
 from_dlpack = asdlpack
 
 __all__ = [
+    "Inspection",
     "MalformedError",
     "ReadOnlyWarning",
     "Tensor",
@@ -24,4 +26,5 @@ __all__ = [
     "from_dlpack",
     "from_pointer",
     "open",
+    "inspect",
 ]

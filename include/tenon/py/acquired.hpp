@@ -26,6 +26,7 @@ struct import_options {
     std::optional<std::intptr_t> stream = {};  ///< the consumer's stream, as `__dlpack__` numbers them
     bool trust_legacy = false;   ///< a legacy struct cannot say "read-only": believe that it is not
     bool allow_unknown = false;  ///< let dtype and device codes through that DLPack 1.3 does not define
+    bool only_look = false;      ///< a capsule somebody else holds stays as it was: nothing keeps the memory
 
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the

@@ -62,6 +62,7 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         why = ok.error();
         return rung_result::refused;
     }
+    if (options.only_look) return rung_result::taken;
     if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)
         return rung_result::raised;
     out.owner = detail::keep_managed(managed, versioned, home);

@@ -2,6 +2,7 @@
 // of a call.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -63,20 +64,32 @@ static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
 class refusals {
 public:
     void note(rung r, const error& why) noexcept {
-        answers_[static_cast<std::size_t>(r)] = answer::refused;
+        note(r, rung_result::refused);
         reasons_[static_cast<std::size_t>(r)] = why;
         if (!any_) first_ = why.code;
         any_ = true;
     }
-    void note_absent(rung r) noexcept { answers_[static_cast<std::size_t>(r)] = answer::absent; }
+    void note(rung r, rung_result answer) noexcept {
+        answers_[static_cast<std::size_t>(r)] = answer;
+        if (!was_tried(r)) order_[count_++] = r;
+    }
+
+    /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
+    template <class Fn>
+    void for_each(Fn&& fn) const {
+        for (std::size_t i = 0; i < count_; ++i) {
+            const auto at = static_cast<std::size_t>(order_[i]);
+            fn(order_[i], answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
+        }
+    }
 
     /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
     TENON_COLD void raise_for(PyObject* obj) const noexcept try {
         std::string list;
         for (std::size_t i = 0; i < rungs; ++i) {
-            if (answers_[i] == answer::untried) continue;
+            if (!was_tried(static_cast<rung>(i))) continue;
             list += std::string("\n  ") + rung_texts[i].name + ": ";
-            list += answers_[i] == answer::refused ? reasons_[i].message() : rung_texts[i].absent;
+            list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
         const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
         if (any_)
@@ -95,9 +108,15 @@ public:
     }
 
 private:
-    enum class answer : unsigned char { untried, absent, refused };
     static constexpr auto rungs = static_cast<std::size_t>(rung::count);
-    answer answers_[rungs] = {};
+
+    [[nodiscard]] bool was_tried(rung r) const noexcept {
+        return std::find(order_, order_ + count_, r) != order_ + count_;
+    }
+
+    rung order_[rungs] = {};
+    std::size_t count_ = 0;
+    rung_result answers_[rungs] = {};  // of those that were tried
     bool any_ = false;
     errc first_ = errc::not_an_array;
     error reasons_[rungs];  // read only where the answer is `refused`
@@ -221,9 +240,10 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
     return true;
 }
 
-/// The ladder. Leaves the tensor in `out`, or an exception set.
+/// The ladder. Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
 TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable,
-                                           acquired& out, tried_already* tried = nullptr) noexcept {
+                                           acquired& out, tried_already* tried = nullptr,
+                                           refusals* report = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
     if (PyType_Check(obj) != 0) {
@@ -240,7 +260,8 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     else if (!make_plan(type, *here, plan))
         return false;
 
-    refusals told;
+    refusals unread;
+    refusals& told = report != nullptr ? *report : unread;
     error why{};
     ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
     ref dlpack_refusal;
@@ -256,8 +277,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             out.owner.reset();
             answer = rung_result::refused;
         }
-        if (answer == rung_result::absent) told.note_absent(r);
-        if (answer == rung_result::refused) told.note(r, why);
+        if (answer == rung_result::refused)
+            told.note(r, why);
+        else
+            told.note(r, answer);
         return answer == rung_result::taken || answer == rung_result::raised;
     };
     // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the
