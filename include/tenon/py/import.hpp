@@ -287,7 +287,8 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     // same library would only say it again, or trip over it.
     const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
     const import_policy policy = options.policy();
-    const bool host_will_do = !options.to || *options.to == device{};  // for rungs that know no other place
+    // Rungs that know no other place are left out where there is a better one to ask.
+    const bool host_will_do = !options.to || *options.to == device{};
     if (plan.masked) {
         answer = numpy::check_mask(obj, why);
         if (answer != rung_result::taken) {
@@ -332,9 +333,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                         rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
                         [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
                     (!plan.prefer_buffer &&
-                     ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do,
+                     ends_at(rung::buffer_protocol, plan.has_buffer,
                              [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
-                    ends_at(rung::array_interface, host_will_do,
+                    ends_at(rung::array_interface, true,
                             [&] { return array_interface::take(obj, plan, policy, *here, out, why); }))) ||
                   ends_at(rung::arrow, true,
                           [&] { return arrow::take(obj, plan, options, *here, out, why); });
