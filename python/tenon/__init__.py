@@ -4,6 +4,7 @@
 from tenon._core import MalformedError, Tensor, __version__, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._explain import Explanation, explain
 from tenon._pointer import from_pointer
 from tenon._tensor import ReadOnlyWarning, complete as _complete
 
@@ -13,6 +14,7 @@ _complete()
 from_dlpack = asdlpack
 
 __all__ = [
+    "Explanation",
     "MalformedError",
     "ReadOnlyWarning",
     "Tensor",
@@ -20,6 +22,7 @@ __all__ = [
     "asdlpack",
     "device",
     "dtype",
+    "explain",
     "from_dlpack",
     "from_pointer",
 ]
