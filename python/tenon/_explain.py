@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tenon._core import Tensor, asdlpack
 from tenon._libraries import Library, library_of
-from tenon._limits import COPY, ON_CPU
+from tenon._limits import COPY, ON_CPU, Limit
 from tenon._remedies import remedy_for
 
 _COPIED = 2  # DLPack's flag: the memory is a copy made for the consumer
@@ -92,12 +92,23 @@ def explain_tensor(t: Tensor, library: Library, obj: object) -> Explanation:
     return Explanation(library.name, "shared", notes=tuple(notes))
 
 
-def advice(t: Tensor, library: Library, raised: BaseException | None) -> str:
+def why_refused(t: Tensor, library: Library, raised: BaseException | None) -> str:
     """What `Tensor.to` says when a library did not take a tensor."""
     limit = library.limit_on(t)
-    if limit is None or limit.outcome != "refused":
-        text = str(raised).strip().partition("\n")[0]
-        return f"tenon: {library.name} does not take this tensor: {type(raised).__name__}: {text}"
+    if limit is not None and limit.outcome == "refused":
+        why = f"{limit.reason_for(t)}; {_advice(limit, t)}"
+    else:
+        why = f"{type(raised).__name__}: {str(raised).strip().partition(chr(10))[0]}"
+    return f"tenon: {library.name} does not take this tensor: {why}"
+
+
+def why_copied(t: Tensor, library: Library) -> str:
+    """What `Tensor.to` adds when a library made a copy that was forbidden: nothing, if nothing is known."""
+    limit = library.limit_on(t)
+    return "" if limit is None else f": {limit.reason_for(t)}; {_advice(limit, t)}"
+
+
+def _advice(limit: Limit, t: Tensor) -> str:
+    """What helps, for somebody who has the Tensor in hand."""
     fix = limit.fix(t, t)
-    fix = {COPY: "pass copy=True", ON_CPU: 'pass device="cpu"'}.get(fix, fix.replace("obj", "t"))
-    return f"tenon: {library.name} does not take this tensor: {limit.reason_for(t)}; {fix}"
+    return {COPY: "pass copy=True", ON_CPU: 'pass device="cpu"'}.get(fix, fix.replace("obj", "t"))

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 class Remedy(NamedTuple):
     """A kind of object that is refused: how it is known, why it is, and what helps."""
 
-    applies: Callable[[Any], bool]
+    applies: Callable[[Any], Any]
+    #: Half a sentence about the object, "{x}".
     reason: str
     #: What to write instead of `obj`, or what to do.
     fix: str | Callable[[Any], str]
@@ -55,7 +56,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(_kind("M", "m"), "its elements are times, which a tensor has no type for", 'obj.view("int64")'),
         Remedy(_kind("S"), "its elements are strings of bytes", 'obj.copy().view("uint8")'),
         Remedy(_kind("U"), "its elements are strings of characters", 'obj.copy().view("uint32")'),
-        Remedy(_kind("T"), "its elements are strings", 'obj.astype("S").view("uint8")'),
+        Remedy(_kind("T"), "its elements are strings", 'obj.astype("U").view("uint32")'),
         Remedy(lambda a: a.dtype.char == "g", "its elements are long doubles, which differ by machine", 'obj.astype("float64")'),
         Remedy(lambda a: a.dtype.char == "G", "its elements are long doubles, which differ by machine", 'obj.astype("complex128")'),
         Remedy(_kind("V"), "its elements are bytes without a type", 'obj.copy().view("uint8")'),
@@ -156,7 +157,7 @@ def _known(obj: object) -> tuple[Remedy, ...]:
 
 def _holds(remedy: Remedy, obj: object) -> bool:
     try:
-        return remedy.applies(obj)
+        return bool(remedy.applies(obj))
     except Exception:  # an object that does not answer is not of this kind
         return False
 

@@ -8,6 +8,7 @@ import ctypes
 import importlib
 import mmap
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -142,7 +143,7 @@ awkward(
     scalar=lambda: load("numpy").float32(3),
     matrix=lambda: load("numpy").matrix([[1.0, 2.0]]),
     misaligned=misaligned,
-    big_endian=lambda: np_array(dtype=">f4" if os.sys.byteorder == "little" else "<f4"),
+    big_endian=lambda: np_array(dtype=">f4" if sys.byteorder == "little" else "<f4"),
     masked=masked,
     structured=lambda: load("numpy").zeros(3, [("a", "u1"), ("b", "f4")]),
     field_of_a_structure=lambda: load("numpy").zeros(3, [("a", "u1"), ("b", "f4")])["b"],
@@ -405,7 +406,15 @@ def by_to(name: str, target: str) -> tuple[str, str]:
 
 def fixed(name: str, target: str) -> tuple[str, list[str]]:
     """Does what `explain` says helps, again and again: how it ends, and what was done. "told": it was no code."""
-    obj, done = AWKWARD[name][1](), []
+    try:
+        return _fix(AWKWARD[name][1](), target)
+    finally:
+        if "jax" in sys.modules:  # a fix may have turned it on
+            load("jax").config.update("jax_enable_x64", False)
+
+
+def _fix(obj: Any, target: str) -> tuple[str, list[str]]:
+    done: list[str] = []
     while not (answer := tenon.explain(obj, target)):
         done.append(answer.fix)
         assert len(done) <= 4, done
