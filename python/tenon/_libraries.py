@@ -144,11 +144,11 @@ def _address_as_interface(array: Any) -> int:
 # --- whether they reach the GPU ---------------------------------------------------------------------
 
 
-def _cuda_but_not(sees_one: Callable[[Any], bool], module: str) -> Condition:
+def _cuda_but_not(sees_one: Callable[[Any], bool], module: str, kinds: tuple[str, ...]) -> Condition:
     """CUDA memory, and a library that finds no GPU. Imports the library: there is no other way to know."""
 
     def applies(t: Tensor) -> bool:
-        if kind_of_device(t) != "cuda":
+        if kind_of_device(t) not in kinds:
             return False
         try:
             return not sees_one(importlib.import_module(module))
@@ -165,12 +165,15 @@ def _jax_sees_one(jax: Any) -> bool:
         return False
 
 
-_NO_GPU = "it is on {t.device}, and this {name} finds no GPU"
-
-
-def _on_cuda_only_if(name: str, sees_one: Callable[[Any], bool], module: str = "") -> Limit:
-    reason = _NO_GPU.replace("{name}", name)
-    return Limit(_cuda_but_not(sees_one, module or name), reason, move_to_cpu, unnoticed=True)
+def _cuda_only_if(
+    name: str, sees_one: Callable[[Any], bool], *, module: str = "", kinds: tuple[str, ...] = ("cuda",)
+) -> Limit:
+    return Limit(
+        _cuda_but_not(sees_one, module or name, kinds),
+        f"it is on {{t.device}}, and this {name} finds no GPU",
+        move_to_cpu,
+        unnoticed=True,
+    )
 
 
 def _devices(name: str, kinds: frozenset[str]) -> Limit:
@@ -208,12 +211,12 @@ def _has_ml_dtypes() -> bool:
     return True
 
 
-_NEEDS_FLAG = "a legacy DLPack capsule has no flag to say it, and {name} takes no other"
+def _needs_a_flag(what: str, name: str) -> str:
+    return f"{what}: a legacy DLPack capsule has no flag to say it, and {name} takes no other"
 
 
 def _writable_only(name: str, until: tuple[int, ...] | None = None) -> Limit:
-    reason = "it is read-only: " + _NEEDS_FLAG.replace("{name}", name)
-    return Limit(is_readonly, reason, copy_it, until=until)
+    return Limit(is_readonly, _needs_a_flag("it is read-only", name), copy_it, until=until)
 
 
 def _jax_narrows(t: Tensor) -> bool:
@@ -242,7 +245,7 @@ _LIBRARIES = (
         address=lambda a: int(a.data_ptr()),
         limits=(
             _devices("torch", frozenset(("cpu", "cuda", "rocm", "oneapi"))),  # what else it refuses, it releases twice
-            _on_cuda_only_if("torch", lambda torch: torch.cuda.is_available()),
+            _cuda_only_if("torch", lambda torch: torch.cuda.is_available()),
             _dtypes(
                 "torch",
                 PLAIN
@@ -266,7 +269,7 @@ _LIBRARIES = (
         address=lambda a: int(a.unsafe_buffer_pointer()),
         limits=(
             _devices("jax", frozenset(("cpu", "cuda", "cuda_host", "rocm"))),
-            _on_cuda_only_if("jax", _jax_sees_one),
+            _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
             _dtypes("jax", PLAIN | FLOAT8 | {"bfloat16"}),
             # 0.6 does not look at strides, and shows other numbers; 0.10 was seen to do it right.
             Limit(
@@ -304,7 +307,7 @@ _LIBRARIES = (
         address=_address_as_dlpack,
         limits=(
             _devices("tensorflow", frozenset(("cpu", "cuda"))),
-            _on_cuda_only_if("tensorflow", lambda tf: bool(tf.config.list_physical_devices("GPU"))),
+            _cuda_only_if("tensorflow", lambda tf: bool(tf.config.list_physical_devices("GPU"))),
             _dtypes("tensorflow", PLAIN | {"bfloat16"}, unnoticed=True),  # vectors are read as single numbers
             Limit(
                 is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
@@ -321,7 +324,7 @@ _LIBRARIES = (
         distribution="paddlepaddle",
         limits=(
             _devices("paddle", frozenset(("cpu", "cuda", "cuda_host"))),
-            _on_cuda_only_if("paddle", lambda paddle: bool(paddle.is_compiled_with_cuda())),  # else it crashes
+            _cuda_only_if("paddle", lambda paddle: bool(paddle.is_compiled_with_cuda())),  # else it crashes
             _dtypes("paddle", PLAIN | {"bfloat16", "float8_e4m3fn", "float8_e5m2"}),
             Limit(has_more_axes_than(9), "it has {t.ndim} axes, and paddle has no more than 9", flatten_it),
             # It takes them, and fails when it reads.
@@ -391,7 +394,7 @@ _LIBRARIES = (
         address=_address_as_interface,
         limits=(
             _devices("numba", HOST | {"cuda"}),
-            _on_cuda_only_if("numba", lambda cuda: bool(cuda.is_available()), module="numba.cuda"),
+            _cuda_only_if("numba", lambda cuda: bool(cuda.is_available()), module="numba.cuda"),
             Limit(
                 lambda t: kind_of_device(t) == "cuda" and dtype_name(t) not in PLAIN,
                 "numba has no element type {dtype} on the GPU",
@@ -409,7 +412,7 @@ _LIBRARIES = (
         address=lambda a: int(a.data_ptr()),
         distribution="apache-tvm-ffi",
         limits=(
-            Limit(is_padded, "its elements are padded to bytes: " + _NEEDS_FLAG.replace("{name}", "tvm_ffi"), cast_it),
+            Limit(is_padded, _needs_a_flag("its elements are padded to bytes", "tvm_ffi"), cast_it),
         ),
         notes=((is_complex, "tvm_ffi holds complex numbers, and has no name for them"),),
         forgets_readonly=True,

@@ -56,7 +56,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(_kind("M", "m"), "its elements are times, which a tensor has no type for", 'obj.view("int64")'),
         Remedy(_kind("S"), "its elements are strings of bytes", 'obj.copy().view("uint8")'),
         Remedy(_kind("U"), "its elements are strings of characters", 'obj.copy().view("uint32")'),
-        Remedy(_kind("T"), "its elements are strings", 'obj.astype("U").view("uint32")'),
+        Remedy(_kind("T"), "its elements are strings", "hand over the numbers in it"),
         Remedy(lambda a: a.dtype.char == "g", "its elements are long doubles, which differ by machine", 'obj.astype("float64")'),
         Remedy(lambda a: a.dtype.char == "G", "its elements are long doubles, which differ by machine", 'obj.astype("complex128")'),
         Remedy(_kind("V"), "its elements are bytes without a type", 'obj.copy().view("uint8")'),

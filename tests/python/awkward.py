@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from real_consumers import CONSUMERS
-from real_support import has, raw
+from real_support import has, raw, struct_in
 
 import tenon
 from tenon import _core
@@ -334,7 +334,8 @@ def address_of(array_: Any, target: str) -> int:
     if target in ("numpy", "numba"):
         return int(array_.ctypes.data)
     if target == "tensorflow":
-        return int(load("numpy").asarray(memoryview(array_)).ctypes.data)
+        description = struct_in(load("tensorflow").experimental.dlpack.to_dlpack(array_)).dl_tensor
+        return int(description.data) + description.byte_offset
     assert target == "pyarrow"
     if isinstance(array_, load("pyarrow").Array):
         return int(array_.buffers()[1].address)
@@ -355,7 +356,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
 
 def shown_by(array_: Any, target: str, t: tenon.Tensor) -> bytes | None:
     """The elements' bytes, row by row, as the library reads them. None: it cannot say."""
-    if target == "tvm_ffi" or (target == "tensorflow" and t.dtype == "bfloat16"):
+    if target == "tvm_ffi":
         return None
     if target == "torch":
         torch = load("torch")

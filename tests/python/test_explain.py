@@ -15,6 +15,8 @@ from tenon._libraries import LIBRARIES
 HERE = Path(__file__).parent
 TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", "tvm_ffi"]
 CLASH = {"tensorflow", "paddle"}  # crash each other in one process
+# What makes it ends the process once TensorFlow is in it: two copies of LLVM.
+IMPOSSIBLE = {("torch: fake", "tensorflow")}
 QUESTIONS = ("said", "by_the_door", "by_to", "fixed")
 
 
@@ -25,7 +27,11 @@ def test_every_library_is_asked():
 
 def rows_for(target: str) -> list[str]:
     """What can be made in one process with the target."""
-    return [name for name, (library, _) in AWKWARD.items() if not (library in CLASH and library != target)]
+    return [
+        name
+        for name, (library, _) in AWKWARD.items()
+        if (library == target or library not in CLASH) and (name, target) not in IMPOSSIBLE
+    ]
 
 
 def ask(cells: list[tuple[str, str]], loading: str, answers) -> dict[tuple[str, str], dict[str, object]]:
@@ -91,9 +97,8 @@ def test_said_and_done(target, tmp_path, record_property):
     cells = check(ask([(row, target) for row in here], target, tmp_path / "answers"))
     assert cells == len(here)
     if all(has(library) for library, _ in AWKWARD.values()):
-        own_clash = sum(library == target for library, _ in AWKWARD.values()) if target in CLASH else 0
-        assert cells == len(AWKWARD) - sum(library in CLASH for library, _ in AWKWARD.values()) + own_clash
-        assert cells > 250
+        others = sum(library in CLASH and library != target for library, _ in AWKWARD.values())
+        assert cells == len(AWKWARD) - others - (target == "tensorflow") > 250
     record_property("cells", cells)
     print(f"{cells} cells of {target}, {len(rows) - len(here)} left out for libraries that are not installed")
 
