@@ -11,6 +11,7 @@ from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._explain import why_copied, why_refused
 from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
 from tenon._pickle import copy_view, deepcopy_view, reduce_ex
@@ -44,10 +45,22 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
             ReadOnlyWarning,
             stacklevel=3,
         )
-    made = library.take(given)
+    made = _take(given, library)
     if copy is False and self.nbytes and library.address(made) != self.data_ptr:
-        raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it")
+        raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it{why_copied(given, library)}")
     return made
+
+
+def _take(t: Tensor, library: Library) -> Any:
+    """The library's array; BufferError says why there is none. What it does not survive it is not given."""
+    if library.limit_on(t, unnoticed=True) is not None:
+        raise BufferError(why_refused(t, library, None))
+    try:
+        return library.take(t)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as e:
+        raise BufferError(why_refused(t, library, e)) from e
 
 
 def _method_of(library: Library) -> Any:
