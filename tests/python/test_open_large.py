@@ -1,4 +1,4 @@
-# tests/python/test_open_large.py: a file of ten gigabytes is opened at once, and reaches every library without being read.
+# tests/python/test_open_large.py: a file of ten gigabytes is opened at once, and reaches every library unread.
 from __future__ import annotations
 
 import json

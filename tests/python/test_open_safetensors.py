@@ -1,4 +1,4 @@
-# tests/python/test_open_safetensors.py: .safetensors files as mappings of tensors: what the reference writes is read in place; what is malformed is named.
+# tests/python/test_open_safetensors.py: .safetensors files as mappings: read in place, and what is malformed is named.
 from __future__ import annotations
 
 import gc
@@ -94,7 +94,8 @@ def test_everything_torch_writes(tmp_path):
     from safetensors.torch import save_file
 
     names = {code: name for code, name in TORCH.items() if hasattr(torch, name)}
-    tensors = {code: torch.arange(8).reshape(2, 4).to(torch.float32).to(getattr(torch, name)) for code, name in names.items()}
+    numbers = torch.arange(8, dtype=torch.float32).reshape(2, 4)
+    tensors = {code: numbers.to(getattr(torch, name)) for code, name in names.items()}
     path = tmp_path / "a.safetensors"
     save_file(tensors, path, metadata={"format": "pt"})
     model = tenon.open(path)
@@ -157,7 +158,8 @@ def test_metadata(tmp_path):
 
 
 def test_order_is_the_header_s(tmp_path):
-    path = written(tmp_path / "a.safetensors", {"z": entry(offsets=(1, 2)), "a": entry(), "": entry("F32", [0], [2, 2])}, b"xy")
+    header = {"z": entry(offsets=(1, 2)), "a": entry(), "": entry("F32", [0], [2, 2])}
+    path = written(tmp_path / "a.safetensors", header, b"xy")
     model = tenon.open(path)
     assert list(model) == ["z", "a", ""]
     assert {name: raw(t) for name, t in model.items()} == {"z": b"y", "a": b"x", "": b""}
@@ -194,7 +196,8 @@ def test_repr(tmp_path):
     assert repr(tenon.open(path)) == (
         f"SafetensorsFile({str(path)!r}, {{'a': float16 (2, 3), 'b': float16 (2, 3), 'c': float16 (2, 3), ... 2 more}})"
     )
-    assert repr(tenon.open(written(path, {"w": entry()}, b"x"))) == f"SafetensorsFile({str(path)!r}, {{'w': uint8 (1,)}})"
+    small = tenon.open(written(path, {"w": entry()}, b"x"))
+    assert repr(small) == f"SafetensorsFile({str(path)!r}, {{'w': uint8 (1,)}})"
     assert len(repr(tenon.open(written(path, {"w" * 10_000: entry()}, b"x")))) < 400
 
 
@@ -205,7 +208,7 @@ def test_off_its_alignment(tmp_path):
     model = tenon.open(path)
     assert raw(model["byte"]) == b"x" and "float" in model and len(model) == 2
     at = header_of(path)[1] + 1
-    with pytest.raises(BufferError, match=rf"a.safetensors: tensor 'float': begins at byte {at} of the file, where float32 is not"):
+    with pytest.raises(BufferError, match=rf"a.safetensors: tensor 'float': begins at byte {at} of the file, where float"):
         model["float"]
     assert "'float': float32 (1,)" in repr(model)
 
@@ -230,8 +233,16 @@ def test_writes_reach_the_file(tmp_path):
     assert not np.asarray(model["v"]).any() and np.asarray(model["w"])[1] == 2
 
 
-@pytest.mark.parametrize("consume", [lambda m: m, lambda m: m["w"], lambda m: np.asarray(m["w"])[:1], lambda m: memoryview(m["w"]),
-                                     lambda m: iter(m.values())], ids=["mapping", "tensor", "part", "memoryview", "iterator"])  # fmt: skip
+CONSUMERS = {
+    "mapping": lambda model: model,
+    "iterator": lambda model: iter(model.values()),
+    "tensor": lambda model: model["w"],
+    "memoryview": lambda model: memoryview(model["w"]),
+    "part of an array": lambda model: np.asarray(model["w"])[:1],
+}
+
+
+@pytest.mark.parametrize("consume", CONSUMERS.values(), ids=CONSUMERS.keys())
 def test_mapped_for_as_long_as_anybody_looks(tmp_path, consume):
     path = tmp_path / "a.safetensors"
     save_file({"v": np.zeros(3), "w": np.arange(3.0)}, path)
@@ -274,7 +285,15 @@ def text(json_text: str) -> bytes:
     return json_text.encode()
 
 
-W = '"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
+ENTRY = '{"dtype":"U8","shape":[1],"data_offsets":[0,1]}'
+W = f'"w":{ENTRY}'
+
+
+def shaped(numbers: str) -> bytes:
+    """The numbers as JSON has them, which may be none of Python's."""
+    return text(f'{{"w":{{"dtype":"U8","shape":[{numbers}],"data_offsets":[0,1]}}}}')
+
+
 PLAIN = "header"
 SHAPE, OFFSETS, DTYPE = "tensor 'w': shape", "tensor 'w': data_offsets", "tensor 'w': dtype"
 
@@ -298,15 +317,15 @@ MALFORMED = {
     "tensor twice": (text(f"{{{W},{W}}}"), PLAIN, "the key 'w' appears twice"),
     "metadata twice": (text(f'{{"__metadata__":{{}},"__metadata__":{{}},{W}}}'), PLAIN, "'__metadata__' appears twice"),
     "metadata key twice": (text(f'{{"__metadata__":{{"a":"1","a":"2"}},{W}}}'), PLAIN, "the key 'a' appears twice"),
-    "dtype twice": (text('{"w":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}}'), PLAIN, "'dtype' appears twice"),
+    "dtype twice": (text('{"w":{"dtype":"U8","dtype":"U8","shape":[1]}}'), PLAIN, "'dtype' appears twice"),
     "twice by another spelling": (text(f'{{{W},"\\u0077":1}}'), PLAIN, "the key 'w' appears twice"),
     "metadata a list": ({"__metadata__": [], **one()}, "__metadata__", "[], expected an object of strings"),
     "metadata null": ({"__metadata__": None, **one()}, "__metadata__", "None, expected an object"),
     "metadata a number": ({"__metadata__": {"a": 1}, **one()}, "__metadata__['a']", "1, expected a string"),
     "metadata a negative number": ({"__metadata__": {"a": -1}, **one()}, "__metadata__['a']", "-1, expected a string"),
     "metadata an object": ({"__metadata__": {"a": {}}, **one()}, "__metadata__['a']", "{}, expected a string"),
-    "metadata half a character": (text(f'{{"__metadata__":{{"a":"\\ud800"}},{W}}}'), "__metadata__['a']", "expected a string"),
-    "name half a character": (text('{"\\ud800":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'), PLAIN, "half of a character"),
+    "metadata half a character": (text(f'{{"__metadata__":{{"a":"\\ud800"}},{W}}}'), "__metadata__['a']", "a string"),
+    "name half a character": (text(f'{{"\\ud800":{ENTRY}}}'), PLAIN, "half of a character"),
     "entry a list": ({"w": ["U8", [1], [0, 1]]}, "tensor 'w'", "expected exactly dtype, shape and data_offsets"),
     "entry null": ({"w": None}, "tensor 'w'", "has None, expected exactly"),
     "entry empty": ({"w": {}}, "tensor 'w'", "has nothing, expected exactly"),
@@ -328,22 +347,22 @@ MALFORMED = {
     "negative": (one(shape=[-1]), SHAPE, "[-1], expected a list of numbers below 2**63"),
     "negative pair": (one(shape=[-1, -1]), SHAPE, "[-1, -1], expected"),
     "fraction": (one(shape=[1.0]), SHAPE, "[1.0], expected"),
-    "exponent": (text('{"w":{"dtype":"U8","shape":[1e0],"data_offsets":[0,1]}}'), SHAPE, "[1.0], expected"),
-    "NaN": (text('{"w":{"dtype":"U8","shape":[NaN],"data_offsets":[0,1]}}'), SHAPE, "[nan], expected"),
+    "exponent": (shaped("1e0"), SHAPE, "[1.0], expected"),
+    "NaN": (shaped("NaN"), SHAPE, "[nan], expected"),
     "Infinity": (text('{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,Infinity]}}'), OFFSETS, "inf"),
     "bool": (one(shape=[True]), SHAPE, "[True], expected"),
     "text in the shape": (one(shape=["1"]), SHAPE, "['1'], expected"),
     "nested shape": (one(shape=[[1]]), SHAPE, "[[1]], expected"),
     "20 digits": (one(shape=[2**64]), SHAPE, "more than any memory holds"),
-    "4000 digits": (text(f'{{"w":{{"dtype":"U8","shape":[{"9" * 4000}],"data_offsets":[0,1]}}}}'), SHAPE, "more than any memory holds"),
-    "4000 digits, empty": (text(f'{{"w":{{"dtype":"U8","shape":[0,{"9" * 4000}],"data_offsets":[0,0]}}}}'), SHAPE, "more than any memory"),
-    "50000 digits": (text(f'{{"w":{{"dtype":"U8","shape":[{"9" * 50000}],"data_offsets":[0,1]}}}}'), PLAIN, "thousands of digits"),
+    "4000 digits": (shaped("9" * 4000), SHAPE, "more than any memory holds"),
+    "4000 digits, empty": (shaped("0," + "9" * 4000), SHAPE, "more than any memory"),
+    "50000 digits": (shaped("9" * 50000), PLAIN, "thousands of digits"),
     "2**63": (one(shape=[2**63]), SHAPE, "more than any memory holds"),
     "product of 2**64": (one(shape=[2**32, 2**32]), SHAPE, "more than any memory holds"),
     "product that is 1 in 64 bits": (one(shape=[2**63 - 1, 2**63 - 1]), SHAPE, "more than any memory holds"),
     "bytes of 2**64": (one(dtype="F64", shape=[2**61]), SHAPE, "more than any memory holds"),
     "empty, yet too large": (one(shape=[0, 2**62, 2**62], data_offsets=[0, 0]), SHAPE, "more than any memory holds"),
-    "four bits, empty, too large": (one(dtype="F4", shape=[0, 2**63], data_offsets=[0, 0]), SHAPE, "more than any memory holds"),
+    "four bits, empty, too large": (one(dtype="F4", shape=[0, 2**63], data_offsets=[0, 0]), SHAPE, "more than any memory"),
     "65 axes": (one(shape=[1] * 65), SHAPE, "65 axes, expected at most 64"),
     "a million axes": (one(shape=[1] * 1_000_000), SHAPE, "1000000 axes"),
     "half a byte": (one(dtype="F4"), SHAPE, "takes 0 bytes and 4 bits, expected whole bytes"),
@@ -362,7 +381,7 @@ MALFORMED = {
     "inside another": (pair((0, 9), (3, 5)), OFFSETS, "begins at 3, expected 9: it overlaps"),
     "hole": (pair((0, 1), (3, 4)), OFFSETS, "begins at 3, expected 1: it leaves 2 bytes unused"),
     "hole before the first": (pair((1, 2), (2, 3)), "tensor 'v': data_offsets", "expected 0: it leaves 1 bytes unused"),
-    "empty one inside another": ({"w": entry("U8", [0], [1, 1]), "v": entry("U8", [2], [0, 2])}, OFFSETS, "begins at 1, expected 2"),
+    "empty one inside another": (pair((0, 2), (1, 1)), OFFSETS, "begins at 1, expected 2"),
     "cut short": (pair((0, 1), (1, 9)), "data", "1 bytes, expected the 9 of the tensors: it is cut short"),
     "more behind the data": ({}, "data", "1 bytes, expected the 0 of the tensors: 1 belong to no tensor"),
 }  # fmt: skip
@@ -398,7 +417,8 @@ def test_header_length_lies(tmp_path):
     path = tmp_path / "a.safetensors"
     refused(written(path, one(), b"x", length=10_000), "header length", "10000 bytes, expected at most the")
     for length in (100_000_001, 2**63, 2**64 - 1):
-        refused(written(path, one(), b"x", length=length), "header length", f"{length} bytes, expected at most 100000000")
+        written(path, one(), b"x", length=length)
+        refused(path, "header length", f"{length} bytes, expected at most 100000000")
     refused(written(path, one(), b"x", length=5), "header", "not JSON")
     refused(written(path, one(), b"x", length=0), "header", "expected a JSON object")
 
@@ -471,10 +491,13 @@ def agree(path: Path) -> None:
         assert memoryview(data).tobytes() == bytes(their["data"])
 
 
-SEED = json.dumps({"__metadata__": {"a": "b"}, "v": entry("F32", [2, 3], [0, 24]), "w": entry("F4", [4], [24, 26])}).encode()
-PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"-", b"0", b"1", b"9", b"24", b"26", b"true", b"null", b"NaN", b"1.5", b"1e2",
-          b"\\", b"\\ud800", b"U8", b"F32", b"BF16", b"F6_E2M3", b"C64", b"shape", b"__metadata__", b"\xff", b" "]  # fmt: skip
-edits = st.lists(st.tuples(st.integers(0, len(SEED)), st.integers(0, 4), st.sampled_from(PIECES) | st.binary(max_size=4)), max_size=3)
+TENSORS = {"v": entry("F32", [2, 3], [0, 24]), "w": entry("F4", [4], [24, 26])}
+SEED = json.dumps({"__metadata__": {"a": "b"}, **TENSORS}).encode()
+PIECES = [b'"', b"{", b"}", b"[", b"]", b",", b":", b"-", b"0", b"1", b"9", b"24", b"26", b"true", b"null", b"NaN",
+          b"1.5", b"1e2", b"\\", b"\\ud800", b"U8", b"F32", b"BF16", b"F6_E2M3", b"C64", b"shape", b"__metadata__",
+          b"\xff", b" "]  # fmt: skip
+pieces = st.sampled_from(PIECES) | st.binary(max_size=4)
+edits = st.lists(st.tuples(st.integers(0, len(SEED)), st.integers(0, 4), pieces), max_size=3)
 
 
 @settings(max_examples=500, deadline=None)
@@ -486,7 +509,8 @@ def test_edited_headers(tmp_path_factory, edits, data):
     agree(written(tmp_path_factory.getbasetemp() / "edited.safetensors", header, bytes(range(data))))
 
 
-counts = st.integers(0, 9) | st.sampled_from([-1, 2**31, 2**32, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 1.0, True, None, "1", []])
+odd_counts = [-1, 2**31, 2**32, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 1.0, True, None, "1", []]
+counts = st.integers(0, 9) | st.sampled_from(odd_counts)
 entries = st.builds(
     entry,
     dtype=st.sampled_from(["U8", "F16", "F32", "F4", "F6_E3M2", "C64", "BOOL", "I4", 3]),
@@ -501,7 +525,8 @@ def test_made_up_headers(tmp_path_factory, header, data):
     agree(written(tmp_path_factory.getbasetemp() / "made_up.safetensors", header, bytes(range(data))))
 
 
-chunks = st.lists(st.tuples(st.sampled_from([("U8", 1), ("F16", 2), ("F64", 8), ("C64", 8)]), st.lists(st.integers(0, 3), max_size=3)), max_size=5)
+shapes = st.lists(st.integers(0, 3), max_size=3)
+chunks = st.lists(st.tuples(st.sampled_from([("U8", 1), ("F16", 2), ("F64", 8), ("C64", 8)]), shapes), max_size=5)
 
 
 @settings(max_examples=200, deadline=None)
@@ -515,13 +540,17 @@ def test_well_formed_headers_open(tmp_path_factory, chunks, order):
         header[f"t{i}"] = entry(dtype, shape, [begin, end])
     names = list(header)
     order.shuffle(names)
-    path = written(tmp_path_factory.getbasetemp() / "good.safetensors", {name: header[name] for name in names}, bytes(end))
+    path = tmp_path_factory.getbasetemp() / "good.safetensors"
+    written(path, {name: header[name] for name in names}, bytes(end))
     assert list(tenon.open(path)) == names
     agree(path)
 
 
 @settings(max_examples=200, deadline=None)
-@given(content=st.binary(min_size=1, max_size=100), prefix=st.sampled_from([b"", b"\x10\0\0\0\0\0\0\0", b"\x10\0\0\0\0\0\0\0{"]))
+@given(
+    content=st.binary(min_size=1, max_size=100),
+    prefix=st.sampled_from([b"", b"\x10\0\0\0\0\0\0\0", b"\x10\0\0\0\0\0\0\0{"]),
+)
 def test_random_bytes(tmp_path_factory, content, prefix):
     path = tmp_path_factory.getbasetemp() / "random.safetensors"
     path.write_bytes(prefix + content)

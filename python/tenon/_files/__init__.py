@@ -44,7 +44,7 @@ def open(path: str | bytes | os.PathLike[str] | os.PathLike[bytes], mode: str = 
     >>> os.unlink(file.name)
     """
     if mode not in ("r", "r+"):
-        raise ValueError(f'tenon: open(): mode is {mode!r}, expected "r" (read-only) or "r+" (written back to the file)')
+        raise ValueError(f'tenon: open(): mode is {mode!r}, expected "r" (read-only) or "r+" (written to the file)')
 
     # Not before they are needed: `import tenon` is to stay quick.
     from tenon._files import npy, safetensors

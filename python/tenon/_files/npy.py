@@ -33,7 +33,8 @@ def read(source: SourceFile) -> Tensor:
     except ValueError as error:
         raise source.fault("shape", str(error)) from None
     if wanted > there:
-        raise source.fault("data", f"{there} bytes, expected {wanted} for shape {shown(shape)} of {kind}: it is cut short")
+        text = f"{there} bytes, expected {wanted} for shape {shown(shape)} of {kind}: it is cut short"
+        raise source.fault("data", text)
     return source.map().tensor(begin, shape, kind, strides=_column_major(shape) if fortran_order else None)
 
 
@@ -67,7 +68,9 @@ class _Parser:
     Python's own parser takes any literal, nested as deep as its stack allows; this one has no depth.
     """
 
-    _TOKEN = re.compile(r"""[ \t\n]*('[^'\\\n]*'|"[^"\\\n]*"|True|False|(?:0|[1-9][0-9]*)(?![0-9A-Za-z_.])|[][{}():,])""")
+    _TOKEN = re.compile(
+        r"""[ \t\n]*('[^'\\\n]*'|"[^"\\\n]*"|True|False|(?:0|[1-9][0-9]*)(?![0-9A-Za-z_.])|[][{}():,])"""
+    )
 
     def __init__(self, source: SourceFile, text: str) -> None:
         self._source, self._text, self._at = source, text, 0
@@ -165,7 +168,7 @@ _REFUSED = {
     "O": ("Python objects, which are pickled", "numpy.load(path, allow_pickle=True) reads them, if you trust the file"),
     "V": (
         "bytes that are of no type to NumPy, as it saves bfloat16 and the smaller floats",
-        "numpy.load(path, mmap_mode='r').view(ml_dtypes.bfloat16), or what else they are, can be given to tenon.asdlpack",
+        "numpy.load(path, mmap_mode='r').view(ml_dtypes.bfloat16), or what they are, can be given to tenon.asdlpack",
     ),
     "U": ("text", "numpy.load(path) reads it"),
     "S": ("text", "numpy.load(path) reads it, and .view('uint8') is its bytes"),

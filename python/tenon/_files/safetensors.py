@@ -114,7 +114,7 @@ def _header(source: SourceFile) -> tuple[dict[str, Any], int]:
     if length > MAX_HEADER:
         raise source.fault("header length", f"{length} bytes, expected at most {MAX_HEADER}")
     if length > there:
-        raise source.fault("header length", f"{length} bytes, expected at most the {there} that follow it: it is cut short")
+        raise source.fault("header length", f"{length} bytes, expected at most the {there} after it: it is cut short")
     try:
         text = source.read(8, length).decode()
     except UnicodeDecodeError as error:
@@ -174,7 +174,8 @@ def _check_offsets(source: SourceFile, entries: dict[str, Entry], there: int) ->
     for name in sorted(entries, key=entries.__getitem__):
         entry = entries[name]
         if entry.begin != covered:
-            what = "overlaps the one before" if entry.begin < covered else f"leaves {entry.begin - covered} bytes unused"
+            gap = entry.begin - covered
+            what = "overlaps the one before" if gap < 0 else f"leaves {gap} bytes unused"
             raise source.fault(_field(name, "data_offsets"), f"begins at {entry.begin}, expected {covered}: it {what}")
         covered = entry.end
     if covered != there:

@@ -37,7 +37,7 @@ class SourceFile:
             if stat.S_ISDIR(status.st_mode):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
             if not stat.S_ISREG(status.st_mode):
-                raise self.fault("format", "not a regular file: it cannot be mapped, expected a .npy or .safetensors file")
+                raise self.fault("format", "not a regular file, expected a .npy or .safetensors file")
             if status.st_size == 0:
                 raise self.fault("size", "the file is empty, expected a .npy or .safetensors file")
         except BaseException:
@@ -67,7 +67,7 @@ class SourceFile:
         try:
             memory = mmap.mmap(self._file.fileno(), self.size, access=access, **_MAP_OPTIONS)
         except ValueError:
-            raise self.fault("size", f"the file was cut short while it was opened, expected {self.size} bytes") from None
+            raise self.fault("size", f"cut short while it was opened, expected {self.size} bytes") from None
         except OSError as error:
             error.filename = self.path
             raise
