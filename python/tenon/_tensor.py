@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from tenon._dtype import dtype
 from tenon._explain import why_copied, why_refused
 from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
+from tenon._limits import PLAIN
 from tenon._pickle import copy_view, deepcopy_view, reduce_ex
 from tenon._values import item, tolist
 
@@ -53,7 +55,7 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
 
 def _take(t: Tensor, library: Library) -> Any:
     """The library's array; BufferError says why there is none. What it does not survive it is not given."""
-    if library.limit_on(t, unnoticed=True) is not None:
+    if not _is_ordinary(t) and library.limit_on(t, unnoticed=True) is not None:
         raise BufferError(why_refused(t, library, None))
     try:
         return library.take(t)
@@ -61,6 +63,11 @@ def _take(t: Tensor, library: Library) -> Any:
         raise
     except Exception as e:
         raise BufferError(why_refused(t, library, e)) from e
+
+
+def _is_ordinary(t: Tensor) -> bool:
+    """What every library takes, or says that it does not: quicker than to look at all its limits."""
+    return t.is_contiguous and _device_name(t) == "cpu" and _dtype_name(t) in PLAIN
 
 
 def _method_of(library: Library) -> Any:
@@ -72,8 +79,11 @@ def _method_of(library: Library) -> Any:
     return method
 
 
+# The compiled properties, which give plain strings, and the objects made of the few that occur.
 _dtype_name = Tensor.__dict__["dtype"].__get__
 _device_name = Tensor.__dict__["device"].__get__
+_dtype = functools.lru_cache(maxsize=64)(dtype)
+_device = functools.lru_cache(maxsize=64)(device)
 
 
 def complete() -> None:
@@ -86,7 +96,7 @@ def complete() -> None:
         "__reduce_ex__": reduce_ex,
         "__copy__": copy_view,
         "__deepcopy__": deepcopy_view,
-        "dtype": property(lambda self: dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
-        "device": property(lambda self: device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
+        "dtype": property(lambda self: _dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
+        "device": property(lambda self: _device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
     }
     _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})
