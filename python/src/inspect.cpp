@@ -58,7 +58,7 @@ template <class T>
 }
 template <class... Args>
 [[nodiscard]] unsigned long long number(void (*function)(Args...)) noexcept {
-    return reinterpret_cast<std::uintptr_t>(reinterpret_cast<void*>(function));
+    return reinterpret_cast<std::uintptr_t>(function);
 }
 
 [[nodiscard]] PyObject* none() noexcept { return ref::borrow(Py_None).release(); }
@@ -248,16 +248,17 @@ PyObject* inspect_object(PyObject*, PyObject* obj) noexcept try {
 
     py::acquired got;
     got.owning = true;
+    got.looking = true;
     py::detail::refusals told;
     ref refusal;
-    bool taken = py::detail::climb(obj, {.only_look = true}, false, got, nullptr, &told);
+    bool taken = py::detail::climb(obj, {}, false, got, nullptr, &told);
     if (!taken) {
         if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         refusal = py::pending_exception();
     }
     if (!taken && PyCapsule_CheckExact(obj)) {
         // A newer DLPack may have kinds of elements and devices that have no name here, and be sound.
-        taken = py::detail::climb(obj, {.allow_unknown = true, .only_look = true}, false, got);
+        taken = py::detail::climb(obj, {.allow_unknown = true}, false, got);
         PyErr_Clear();
     }
     ref tried = list_of(told);

@@ -211,7 +211,8 @@ class Inspection:
             known = [p for p in self.protocols if p.spoken or p.problem]
             yield "protocols", "\n".join(map(_line_of, known)) or "none"
         if self.tried:
-            yield "rungs", "\n".join(f"{r.name}: {r.answer}" + (f", {r.reason}" if r.reason else "") for r in self.tried)
+            lines = (f"{r.name}: {r.answer}" + (f", {r.reason}" if r.reason else "") for r in self.tried)
+            yield "rungs", "\n".join(lines)
         for note in self.notes:
             yield "note", note
 

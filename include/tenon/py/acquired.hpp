@@ -26,7 +26,6 @@ struct import_options {
     std::optional<std::intptr_t> stream = {};  ///< the consumer's stream, as `__dlpack__` numbers them
     bool trust_legacy = false;   ///< a legacy struct cannot say "read-only": believe that it is not
     bool allow_unknown = false;  ///< let dtype and device codes through that DLPack 1.3 does not define
-    bool only_look = false;      ///< a capsule somebody else holds stays as it was: nothing keeps the memory
 
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the
@@ -121,6 +120,7 @@ public:
 
     keep_alive owner;
     bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive
+    bool looking = false;                ///< nothing is to be used up: capsules of others stay as they are
     Py_buffer buffer;                    ///< used by a borrowing buffer import only
     std::int64_t storage[2 * max_rank];  ///< shape, then strides
 };

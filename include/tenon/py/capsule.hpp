@@ -19,8 +19,10 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
 /// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
 /// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
+/// With `only_look` the first step is the last: the capsule stays as it was, and nothing keeps the memory.
 [[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options,
-                                              interpreter* home, acquired& out, error& why) noexcept {
+                                              interpreter* home, acquired& out, error& why,
+                                              bool only_look = false) noexcept {
     const critical_section alone(capsule);
     const char* const name = PyCapsule_GetName(capsule);
     const auto is_named = [&](const char* wanted) {
@@ -62,7 +64,7 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         why = ok.error();
         return rung_result::refused;
     }
-    if (options.only_look) return rung_result::taken;
+    if (only_look) return rung_result::taken;
     if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)
         return rung_result::raised;
     out.owner = detail::keep_managed(managed, versioned, home);

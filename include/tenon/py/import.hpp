@@ -2,7 +2,6 @@
 // of a call.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -70,8 +69,9 @@ public:
         any_ = true;
     }
     void note(rung r, rung_result answer) noexcept {
-        answers_[static_cast<std::size_t>(r)] = answer;
-        if (!was_tried(r)) order_[count_++] = r;
+        auto& slot = answers_[static_cast<std::size_t>(r)];
+        if (!slot) order_[count_++] = r;
+        slot = answer;
     }
 
     /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
@@ -79,7 +79,7 @@ public:
     void for_each(Fn&& fn) const {
         for (std::size_t i = 0; i < count_; ++i) {
             const auto at = static_cast<std::size_t>(order_[i]);
-            fn(order_[i], answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
+            fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
         }
     }
 
@@ -87,7 +87,7 @@ public:
     TENON_COLD void raise_for(PyObject* obj) const noexcept try {
         std::string list;
         for (std::size_t i = 0; i < rungs; ++i) {
-            if (!was_tried(static_cast<rung>(i))) continue;
+            if (!answers_[i]) continue;
             list += std::string("\n  ") + rung_texts[i].name + ": ";
             list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
@@ -109,14 +109,9 @@ public:
 
 private:
     static constexpr auto rungs = static_cast<std::size_t>(rung::count);
-
-    [[nodiscard]] bool was_tried(rung r) const noexcept {
-        return std::find(order_, order_ + count_, r) != order_ + count_;
-    }
-
+    std::optional<rung_result> answers_[rungs];  // of those that were tried
     rung order_[rungs] = {};
     std::size_t count_ = 0;
-    rung_result answers_[rungs] = {};  // of those that were tried
     bool any_ = false;
     errc first_ = errc::not_an_array;
     error reasons_[rungs];  // read only where the answer is `refused`

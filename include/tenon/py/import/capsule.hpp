@@ -12,7 +12,7 @@ namespace tenon::py::bare_capsule {
 [[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, interpreter& here,
                                       acquired& out, error& why) noexcept {
     if (!PyCapsule_CheckExact(obj)) return rung_result::absent;
-    return take_capsule(obj, options, &here, out, why);
+    return take_capsule(obj, options, &here, out, why, out.looking);
 }
 
 }  // namespace tenon::py::bare_capsule
