@@ -43,10 +43,12 @@ def _take_tensorflow(t: Tensor) -> Any:
 
 
 def _take_pyarrow(t: Tensor) -> Any:
+    """An Array if it has one axis and no gaps, else a Tensor."""
     pyarrow = _import("pyarrow")
-    if t.ndim == 1 and t.is_contiguous and t.dtype != "bool":
-        return pyarrow.array(t)
-    return pyarrow.Tensor.from_numpy(t.__array__())
+    one_by_one = t.ndim == 1 and t.is_contiguous
+    if hasattr(pyarrow.Array, "from_dlpack"):
+        return (pyarrow.Array if one_by_one else pyarrow.Tensor).from_dlpack(t)
+    return pyarrow.array(t.__array__()) if one_by_one else pyarrow.Tensor.from_numpy(t.__array__())  # before 26
 
 
 def _take_numba(t: Tensor) -> Any:
