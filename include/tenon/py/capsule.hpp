@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <tenon/core/foreign.hpp>
+#include <tenon/core/request.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -19,12 +20,14 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
 /// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
 /// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
+/// What does not meet `wanted` is refused as well.
 [[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options,
-                                              interpreter* home, acquired& out, error& why) noexcept {
+                                              interpreter* home, acquired& out, error& why,
+                                              const request& wanted = {}) noexcept {
     const critical_section alone(capsule);
     const char* const name = PyCapsule_GetName(capsule);
-    const auto is_named = [&](const char* wanted) {
-        return name != nullptr && std::strcmp(name, wanted) == 0;
+    const auto is_named = [&](const char* expected) {
+        return name != nullptr && std::strcmp(name, expected) == 0;
     };
     const bool versioned = is_named(capsule_versioned);
     if (!versioned && !is_named(capsule_legacy)) {
@@ -60,6 +63,14 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         versioned || options.trust_legacy ? seen->flags : seen->flags | abi::flag::read_only;
     if (auto ok = out.admit(seen->tensor, flags, seen->version, options.policy()); !ok) {
         why = ok.error();
+        return rung_result::refused;
+    }
+    if (options.copy == false && out.is_copied()) {
+        why = refused("flags", "copy=False was asked for and the producer made a copy");
+        return rung_result::refused;
+    }
+    if (auto met = check(out, wanted); !met) {
+        why = met.error();
         return rung_result::refused;
     }
     if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)

@@ -10,7 +10,7 @@ import unittest
 from collections import Counter
 from collections.abc import Iterator
 
-MODULES = ("test_matrix",)
+MODULES = ("test_pydlpack", "test_bad_input", "test_held_memory", "test_matrix")
 
 
 def find(word: str | None = None) -> unittest.TestSuite:
