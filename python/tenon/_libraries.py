@@ -145,7 +145,7 @@ def _take_tensorflow(t: Tensor) -> Any:
 def _take_pyarrow(t: Tensor) -> Any:
     """An Array if it has one axis and no gaps, else a Tensor."""
     pyarrow = load(LIBRARIES["pyarrow"])
-    if t.ndim == 1 and t.strides[0] == 1:
+    if t.ndim == 1 and t.is_contiguous:
         return pyarrow.array(t)
     if hasattr(pyarrow.Tensor, "from_dlpack"):
         return pyarrow.Tensor.from_dlpack(t)

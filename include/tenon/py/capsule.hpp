@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <tenon/core/foreign.hpp>
+#include <tenon/core/request.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -19,14 +20,15 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
 /// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
 /// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
-/// With `only_look` the first step is the last: the capsule stays as it was, and nothing keeps the memory.
+/// What does not meet `wanted` is refused as well. With `only_look` the first step is the last: the capsule
+/// stays as it was, and nothing keeps the memory.
 [[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options,
                                               interpreter* home, acquired& out, error& why,
-                                              bool only_look = false) noexcept {
+                                              const request& wanted = {}, bool only_look = false) noexcept {
     const critical_section alone(capsule);
     const char* const name = PyCapsule_GetName(capsule);
-    const auto is_named = [&](const char* wanted) {
-        return name != nullptr && std::strcmp(name, wanted) == 0;
+    const auto is_named = [&](const char* expected) {
+        return name != nullptr && std::strcmp(name, expected) == 0;
     };
     const bool versioned = is_named(capsule_versioned);
     if (!versioned && !is_named(capsule_legacy)) {
@@ -65,6 +67,14 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         return rung_result::refused;
     }
     if (only_look) return rung_result::taken;
+    if (options.copy == false && out.is_copied()) {
+        why = refused("flags", "copy=False was asked for and the producer made a copy");
+        return rung_result::refused;
+    }
+    if (auto met = check(out, wanted); !met) {
+        why = met.error();
+        return rung_result::refused;
+    }
     if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)
         return rung_result::raised;
     out.owner = detail::keep_managed(managed, versioned, home);

@@ -294,7 +294,8 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
 
     const bool ended =
         PyCapsule_CheckExact(obj)
-            ? ends_at(rung::capsule, true, [&] { return bare_capsule::take(obj, options, *here, out, why); })
+            ? ends_at(rung::capsule, true,
+                      [&] { return bare_capsule::take(obj, options, writable, *here, out, why); })
             : ends_at(
                   rung::exchange_table,
                   plan.table_fault != nullptr || (plan.table != nullptr && !options.stream && host_will_do),

@@ -8,11 +8,14 @@
 
 namespace tenon::py::bare_capsule {
 
-/// Takes the capsule over; one that is refused stays usable for somebody else.
-[[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, interpreter& here,
-                                      acquired& out, error& why) noexcept {
+/// Takes the capsule over; one that is refused, also for being read-only where `writable` is asked for, stays
+/// usable for somebody else.
+[[nodiscard]] inline rung_result take(PyObject* obj, const import_options& options, bool writable,
+                                      interpreter& here, acquired& out, error& why) noexcept {
     if (!PyCapsule_CheckExact(obj)) return rung_result::absent;
-    return take_capsule(obj, options, &here, out, why, out.looking);
+    // A copy is writable, whatever it is made of.
+    return take_capsule(obj, options, &here, out, why, {.writable = writable && options.copy != true},
+                        out.looking);
 }
 
 }  // namespace tenon::py::bare_capsule

@@ -211,7 +211,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     if (plan.immutable) told.trust_legacy = false;
     // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
     const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
-    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, only_look);
+    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, {}, only_look);
     {
         const error_guard guard;  // a capsule's destructor may leave an exception behind
         capsule = ref();

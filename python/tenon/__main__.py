@@ -1,0 +1,49 @@
+# python/tenon/__main__.py: the command line: `python -m tenon`.
+"""The command line."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+import tenon
+
+
+def _test(asked: argparse.Namespace) -> int:
+    from tenon.tests import runner
+
+    return runner.run(asked.k, verbose=asked.verbose, only_list=asked.list)
+
+
+def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "Run the package's own tests against the array libraries that are installed."
+    command = commands.add_parser("test", help="run the package's own tests", description=text)
+    command.add_argument("-k", metavar="WORD", help="only the tests that have WORD in their name")
+    command.add_argument("-v", "--verbose", action="store_true", help="name every test, and every pair of the matrix")
+    command.add_argument("--list", action="store_true", help="name the tests, and run none")
+    command.set_defaults(run=_test)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line, with all its commands."""
+    made = argparse.ArgumentParser(prog="python -m tenon", description=tenon.__doc__)
+    made.add_argument("--version", action="version", version=f"tenon {tenon.__version__}")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND")
+    _add_test(commands)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command; returns the exit status. Without one, shows which there are."""
+    made = parser()
+    asked = made.parse_args(arguments)
+    if not hasattr(asked, "run"):
+        made.print_help()
+        return 0
+    status: int = asked.run(asked)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
