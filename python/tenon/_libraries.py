@@ -211,6 +211,16 @@ def _has_ml_dtypes() -> bool:
     return True
 
 
+def _whole_complex_numbers(name: str) -> Limit:
+    """Both read them 16 bytes at a time, by instructions that end the process off that alignment."""
+    return Limit(
+        lambda t: dtype_name(t) == "complex128" and is_off(16)(t),
+        f"its complex numbers are not aligned to 16 bytes, as {name} reads them",
+        copy_it,
+        unnoticed=True,
+    )
+
+
 def _needs_a_flag(what: str, name: str) -> str:
     return f"{what}: a legacy DLPack capsule has no flag to say it, and {name} takes no other"
 
@@ -221,7 +231,7 @@ def _writable_only(name: str, until: tuple[int, ...] | None = None) -> Limit:
 
 def _jax_narrows(t: Tensor) -> bool:
     """Whether JAX makes 32 bits of 64, which it does unless it is told not to."""
-    if dtype_name(t) not in WIDE:
+    if dtype_name(t) not in WIDE or t.size == 0:
         return False
     jax = loaded("jax")
     if jax is not None:
@@ -259,6 +269,7 @@ _LIBRARIES = (
                 copy_it,
                 unnoticed=True,
             ),
+            _whole_complex_numbers("torch"),
         ),
         forgets_readonly=True,
     ),
@@ -313,6 +324,14 @@ _LIBRARIES = (
                 is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
             ),
             _writable_only("tensorflow"),
+            # It shares it, and ends the process with "Check failed: IsAligned()" at the first sum.
+            Limit(
+                is_off(64),
+                "its memory is not aligned to 64 bytes, and tensorflow cannot compute with other memory",
+                copy_it,
+                outcome="copied",
+                unnoticed=True,
+            ),
         ),
         notes=((lambda t: True, "tensorflow takes it for immutable: do not write to the memory meanwhile"),),
     ),
@@ -334,6 +353,7 @@ _LIBRARIES = (
                 copy_it,
                 unnoticed=True,
             ),
+            _whole_complex_numbers("paddle"),
         ),
         forgets_readonly=True,
     ),
@@ -369,7 +389,10 @@ _LIBRARIES = (
         limits=(
             _devices("pyarrow", frozenset(("cpu",))),
             Limit(
-                dtype_in(frozenset(("bool",))), "pyarrow's booleans are single bits, and these are bytes", cast_it
+                dtype_in(frozenset(("bool",))),
+                "pyarrow's booleans are single bits, and these are bytes",
+                cast_it,
+                unnoticed=True,  # before 26 it makes bits or other numbers of them
             ),
             Limit(
                 other_dtype_than(PLAIN - {"complex64", "complex128"}),
@@ -380,6 +403,12 @@ _LIBRARIES = (
                 lambda t: t.size > 0 and min(t.strides, default=0) < 0,
                 "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
                 copy_it,
+            ),
+            Limit(
+                lambda t: min(t.strides, default=0) < 0,
+                "its strides {t.strides} go backwards, and this pyarrow takes no negative ones",
+                copy_it,
+                until=(26,),
             ),
         ),
         notes=(

@@ -27,7 +27,8 @@ class Limit(NamedTuple):
     fix: Fix
     #: What the library does about it.
     outcome: str = "refused"
-    #: The library does not notice: it would crash, or show other numbers. Such a tensor is never handed over.
+    #: The library does not notice: it would crash, now or later, or show other numbers. Such a tensor is never
+    #: handed over; where the outcome is "copied", a copy of ours is.
     unnoticed: bool = False
     #: The first version that has the limit no more.
     until: tuple[int, ...] | None = None

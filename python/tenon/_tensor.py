@@ -49,9 +49,12 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
 
 
 def _take(t: Tensor, library: Library) -> Any:
-    """The library's array; BufferError says why there is none. What it does not survive it is not given."""
-    if library.limit_on(t, unnoticed=True) is not None:
+    """The library's array; BufferError says why there is none. What the library does not survive it is not given."""
+    limit = library.limit_on(t, unnoticed=True)
+    if limit is not None and limit.outcome == "refused":
         raise BufferError(why_refused(t, library, None))
+    if limit is not None and limit is library.limit_on(t):
+        t = asdlpack(t, copy=True)
     try:
         return library.take(t)
     except (ImportError, MemoryError):
