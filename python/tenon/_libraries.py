@@ -506,7 +506,7 @@ _LIBRARIES = (
 LIBRARIES: dict[str, Library] = {library.name: library for library in _LIBRARIES}
 
 
-def library_of(target: str | ModuleType) -> Library:
+def library_of(target: object) -> Library:
     """The library of that name, or that module; any other module that has `from_dlpack` will do.
 
     Raises ValueError for a name nobody knows, TypeError for what is neither.

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 from tenon import _core
 from tenon._device import device as device_type
@@ -27,7 +28,7 @@ class Memory:
 
 def from_pointer(
     ptr: int,
-    shape: Sequence[int],
+    shape: int | Sequence[int],
     dtype: Any,
     *,
     device: Any = "cpu",
@@ -39,7 +40,7 @@ def from_pointer(
     """A Tensor over memory that is known by its address.
 
     ptr: the address of the first element
-    shape: extent of each axis; strides: step along each, in elements, row-major if None
+    shape: extent of each axis, or of the only one; strides: step along each, in elements, row-major if None
     dtype, device: anything `tenon.dtype` and `tenon.device` take
     owner: kept for as long as anybody looks at the memory
     deleter: called with `ptr`, once, when nobody does any more; not if this function raises
@@ -66,8 +67,8 @@ def from_pointer(
     return made
 
 
-def _numbers(name: str, value: Sequence[int]) -> tuple[int, ...]:
+def _numbers(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     try:
-        return (value.__index__(),) if hasattr(value, "__index__") else tuple(value)
+        return (operator.index(value),) if isinstance(value, SupportsIndex) else tuple(value)
     except TypeError:
         raise TypeError(f"tenon: {name} must be integers, one for each axis, not {value!r}") from None
