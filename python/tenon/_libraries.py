@@ -339,7 +339,8 @@ _LIBRARIES = (
             ),
             Limit(
                 is_not_compact,
-                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact memory",
+                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact "
+                "memory",
                 copy_it,
             ),
             Limit(

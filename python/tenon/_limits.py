@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tenon._core import Tensor
+from tenon._dtype import dtype
 
 Condition = Callable[[Tensor], bool]
 #: Of the object the user has and its Tensor: what to write instead of `obj`, or what to do.
@@ -126,7 +127,7 @@ def numpy_has_no_such(t: Tensor) -> bool:
     name = dtype_name(t)
     if name in PLAIN:
         return False
-    if name == NAMELESS or (t.dtype.bits * t.dtype.lanes < 8 and not is_padded(t)):
+    if name == NAMELESS or (dtype(name).bits * dtype(name).lanes < 8 and not is_padded(t)):
         return True
     try:
         return not hasattr(importlib.import_module("ml_dtypes"), name)

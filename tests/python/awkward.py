@@ -108,7 +108,8 @@ memories("offset", {f"{n} of float32": {"offset": n} for n in (4, 8, 16, 32, 64,
 memories("offset", {f"{n} of float64": {"dtype": "float64", "offset": n} for n in (8, 16, 32, 64)})
 memories("offset", {f"{n} of complex128": {"dtype": "complex128", "offset": n} for n in (8, 16, 64)})
 memories("offset", {"0-d": {"shape": (), "offset": 4}, "empty": {"shape": (0,), "offset": 4}})
-memories("offset", {"column-major": {**LAYOUTS["column-major"], "offset": 8}, "read-only": {"readonly": True, "offset": 8}})
+memories("offset", {"column-major": {**LAYOUTS["column-major"], "offset": 8}})
+memories("offset", {"read-only": {"readonly": True, "offset": 8}})
 memories("place", {kind: {"device": kind} for kind in ("cuda_host", "cuda_managed", "rocm_host")})
 
 # Handed over by `Tensor.to` only, which must know better: some libraries end the process for these.
@@ -435,10 +436,14 @@ def by_the_door(name: str, target: str) -> tuple[str, str]:
     return outcome, words
 
 
-def computed_by(target: str, offset: int, dtype: str = "float32") -> str:
-    """Twice the numbers, by the library over the memory itself: ends the process, or returns a word."""
-    view = DOORS[target](memory(shape=(2, 8), dtype=dtype, strides=(8, 2) if dtype == "complex128" else None, offset=offset))
-    return type(view + view).__name__
+def computed_by(target: str, offset: int, dtype: str) -> str:
+    """What a library computes over the memory itself: ends the process, or returns a word."""
+    apart = 1 if target == "tensorflow" else 2
+    view = DOORS[target](memory(shape=(16,), dtype=dtype, strides=(apart,), offset=offset))
+    results = [view + view, view * view]
+    if target != "tensorflow":
+        results += [view.clone(), view.contiguous(), view.sum()]
+    return type(results[-1]).__name__
 
 
 def by_to(name: str, target: str) -> tuple[str, str]:

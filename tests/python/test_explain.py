@@ -1,4 +1,4 @@
-# tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array, no cell left out.
+# tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array.
 from __future__ import annotations
 
 import ast
@@ -122,7 +122,11 @@ def need_here(module: str) -> None:
 
 @pytest.mark.parametrize(
     ("target", "dtype", "good", "bad"),
-    [("tensorflow", "float32", [0, 64], [4, 32]), ("torch", "complex128", [0, 16], [8]), ("paddle", "complex128", [0, 16], [8])],
+    [
+        ("tensorflow", "float32", [0, 64], [4, 32]),
+        ("torch", "complex128", [0, 16], [8]),
+        ("paddle", "complex128", [0, 16], [8]),
+    ],
 )
 def test_what_ends_the_process_later(target, dtype, good, bad, tmp_path):
     """What these libraries share and do not survive: it is because of this that they are not given it."""
@@ -265,7 +269,9 @@ print(sorted(set({[library.module for library in LIBRARIES.values()]}) & set(sys
     assert script(program) == "[]\n"
 
 
-@pytest.mark.parametrize(("told", "outcome"), [("0", "copied"), ("1", "shared"), ("true", "shared"), ("False", "copied")])
+@pytest.mark.parametrize(
+    ("told", "outcome"), [("0", "copied"), ("1", "shared"), ("true", "shared"), ("False", "copied")]
+)
 def test_jax_and_64_bits_before_it_is_imported(told, outcome):
     """Its environment variable decides, as it will when it is imported."""
     need_here("jax")

@@ -1,4 +1,4 @@
-# tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, and what is said when not.
+# tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, or a reason.
 from __future__ import annotations
 
 import sys
@@ -42,16 +42,31 @@ def test_the_two_that_need_a_process_of_their_own(name):
     if not has(name):
         pytest.skip(f"{name} is not installed")
     program = f"""
-import tenon, array
-room = array.array("f", range(64))
-t = tenon.asdlpack(room)
-made = t.{name}(copy=False)
-print(type(made).__module__.partition(".")[0], made.numpy().tolist() == room.tolist(), t.to("{name}", copy=False) is not None)
-room[0] = 9
-print(made.numpy()[0])
+import ctypes, tenon
+room = (ctypes.c_char * 512)()
+t = tenon.from_pointer(ctypes.addressof(room) + -ctypes.addressof(room) % 64, (8,), "float32", owner=room)
+made, other = t.{name}(copy=False), t.to("{name}", copy=False)
+print(type(made).__module__.partition(".")[0])
+ctypes.memmove(t.data_ptr, b"\\x00\\x00\\x10A", 4)
+print(made.numpy()[0], other.numpy()[0], (made + made).numpy()[0])
 """
-    lines = script(program).strip().splitlines()[-2:]
-    assert lines == [f"{name} True True", "9.0"]
+    assert script(program).strip().splitlines()[-2:] == [name, "9.0 9.0 18.0"]
+
+
+def test_tensorflow_gets_a_copy_of_what_it_cannot_compute_with():
+    if not has("tensorflow"):
+        pytest.skip("tensorflow is not installed")
+    program = """
+import ctypes, tenon
+room = (ctypes.c_char * 512)()
+t = tenon.from_pointer(ctypes.addressof(room) + -ctypes.addressof(room) % 64 + 4, (8,), "float32", owner=room)
+print((t.tensorflow() + 1).numpy().tolist() == [1.0] * 8)
+try:
+    t.tensorflow(copy=False)
+except BufferError as e:
+    print("forbids it: its memory is not aligned" in str(e))
+"""
+    assert script(program).split()[-2:] == ["True", "True"]
 
 
 def test_every_library_has_a_method():
