@@ -327,16 +327,24 @@ def take_paddle(t: Any) -> Any:
     return load("paddle").from_dlpack(t)
 
 
+def take_jax(t: Any) -> Any:
+    """Read-only memory by NumPy, as a user of JAX up to 0.11 would."""
+    if t.readonly and t.is_contiguous and t.device == "cpu":
+        return load("jax").device_put(load("numpy").asarray(t), load("jax").devices("cpu")[0])
+    return load("jax.numpy").from_dlpack(t)
+
+
 def take_pyarrow(t: Any) -> Any:
-    pyarrow, is_plain = load("pyarrow"), t.strides == (1,)
-    if hasattr(pyarrow.Array, "from_dlpack"):
-        return (CONSUMERS["pa.Array"] if is_plain else CONSUMERS["pa.Tensor"]).take(t)
+    pyarrow = load("pyarrow")
+    if t.device.kind != "cpu":
+        raise BufferError("pyarrow takes it for memory of the CPU")
+    if t.ndim == 1 and t.is_contiguous:
+        return pyarrow.array(t)
+    if hasattr(pyarrow.Tensor, "from_dlpack"):
+        return CONSUMERS["pa.Tensor"].take(t)
     if t.dtype == "bool":
         raise BufferError("pyarrow makes bits or other numbers of them")
-    a = load("numpy").asarray(t)
-    if tenon.device(t.device).kind != "cpu":
-        raise BufferError("pyarrow takes it for memory of the CPU")
-    return pyarrow.array(a) if is_plain else pyarrow.Tensor.from_numpy(a)
+    return pyarrow.Tensor.from_numpy(load("numpy").asarray(t))
 
 
 def address_of(array_: Any, target: str) -> int:
@@ -360,7 +368,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "numpy": lambda t: load("numpy").asarray(t),
     "numba": lambda t: load("numpy").asarray(t),
     "torch": lambda t: load("torch").from_dlpack(t),
-    "jax": lambda t: load("jax.numpy").from_dlpack(t),
+    "jax": take_jax,
     "tensorflow": CONSUMERS["tensorflow"].take,
     "paddle": take_paddle,
     "tvm_ffi": CONSUMERS["tvm_ffi"].take,

@@ -1,6 +1,7 @@
 # tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, or a reason.
 from __future__ import annotations
 
+import ctypes
 import sys
 import types
 import warnings
@@ -279,3 +280,26 @@ def test_as_an_error_it_comes_before_anything_is_handed_over():
         with pytest.raises(tenon.ReadOnlyWarning):
             tenon._tensor._hand_over(t, watched, None, None)
     assert asked == []
+
+
+def test_what_is_handed_over_unseen_has_no_unnoticed_limit():
+    """The shortcut of `to`: whatever a library takes without a look at its limits has none of the dangerous ones."""
+    from tenon import _core
+    from tenon._libraries import LIBRARIES
+
+    block = (ctypes.c_char * 8192)()
+    base = ctypes.addressof(block) + -ctypes.addressof(block) % 4096
+    unseen: dict[str, int] = {}
+    for name, _, *_ in _core.DTYPES:
+        for offset in (0, 8, 16, 32, 64):
+            for shape, strides in {(): None, (6,): None, (2, 3): None, (3, 2): (1, 3), (0, 2): None, (4,): (-1,), (1,): (-1,)}.items():
+                for readonly in (False, True):
+                    try:
+                        t = tenon.from_pointer(base + 512 + offset, shape, name, strides=strides, readonly=readonly)
+                    except (BufferError, ValueError):
+                        continue
+                    for library in LIBRARIES.values():
+                        if library.takes_unseen(t):
+                            assert library.limit_on(t, unnoticed=True) is None or library.name == "cupy", (library.name, t)
+                            unseen[library.name] = unseen.get(library.name, 0) + 1
+    assert unseen.keys() == LIBRARIES.keys() and min(unseen.values()) > 50
