@@ -87,6 +87,10 @@ READ_ONLY = (
         "NumPy's broadcast_to gives a read-only view, and PyArrow keeps it so", "",
         producer=("numpy", "array_api_strict", "pyarrow"), layout=("broadcast",),
     ),
+    Fact(
+        "PyArrow before 26 has legacy capsules, which cannot say that memory is writable", "",
+        producer=("pyarrow",), before=("pyarrow", ("26",)),
+    ),
     Fact("only this layout is read-only by our doing", "", layout=("read-only",)),
 )  # fmt: skip
 
@@ -184,6 +188,10 @@ CONSUMERS = (
         consumer=("jax",), readonly=True, before=("jax", ("0", "12")), raises="BufferError", says="read-only",
     ),
     Fact(
+        "JAX before 0.10 reads transposed memory as if it were not", MISREAD,
+        consumer=("jax",), layout=("transposed",), before=("jax", ("0", "10")),
+    ),
+    Fact(
         "JAX takes compact memory only", REFUSED, consumer=("jax",), layout=("sliced", "reversed", "broadcast"),
         raises="Exception", says="strid",
     ),
@@ -196,6 +204,26 @@ CONSUMERS = (
         raises="InvalidArgumentError", says="strides",
     ),
     Fact("Paddle's uint16 is its bfloat16", MISREAD, consumer=("paddle",), dtype=("uint16",)),
+    Fact(
+        "PyArrow has no negative strides", REFUSED, consumer=("pyarrow",), layout=("reversed",),
+        before=("pyarrow", ("26",)), raises="ValueError", says="Negative ndarray strides",
+    ),
+    Fact(
+        "Arrow's booleans are single bits", COPIED, consumer=("pyarrow",), dtype=("bool",), layout=("1-d", "read-only"),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "an empty Array has no bits to copy", SHARED, consumer=("pyarrow",), dtype=("bool",), layout=("empty",),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "PyArrow's Tensor makes uint8 of bool", MISREAD, consumer=("pyarrow",), dtype=("bool",),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "PyArrow has no complex numbers and no bfloat16", REFUSED, consumer=("pyarrow",), dtype=(*COMPLEX, "bfloat16"),
+        before=("pyarrow", ("26",)), raises="NotImplementedError", says="Unsupported numpy type",
+    ),
     Fact(
         "PyArrow takes numbers of whole bytes only", REFUSED, consumer=("pyarrow",),
         dtype=("bool", *COMPLEX, "bfloat16"), raises="ValueError", says="unsupported DLPack type",

@@ -238,7 +238,9 @@ def _arrow_tensor(dtype: str, layout: Layout) -> list[Made]:
         raise CannotMake(f"its type is {x.type}")
     a = x.to_numpy()
     strides = tuple(s // itemsize(dtype) for s in x.strides)
-    made = Made("Tensor", x, int(a.__array_interface__["data"][0]), strides, not x.is_mutable, keep=a)
+    cannot_say = not hasattr(pa.Tensor, "from_dlpack")  # before 26 its capsules were legacy, and count as read-only
+    readonly = not x.is_mutable or cannot_say
+    made = Made("Tensor", x, int(a.__array_interface__["data"][0]), strides, readonly, keep=a)
     return _checked(layout, made, tuple(x.shape))
 
 
