@@ -11,7 +11,8 @@ SHELL := bash
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
-ALL_LIBS := numpy torch jax tensorflow-cpu pyarrow ml_dtypes apache-tvm-ffi
+# The array libraries, then two that move what they are given to other processes.
+ALL_LIBS := numpy torch jax tensorflow-cpu paddlepaddle pyarrow ml_dtypes apache-tvm-ffi pandas polars distributed ray
 LIBS ?= $(ALL_LIBS)
 # Empty, unless LIBS was changed.
 LIBS_KEY := $(if $(filter-out $(ALL_LIBS),$(LIBS))$(filter-out $(LIBS),$(ALL_LIBS)),-$(shell \

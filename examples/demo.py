@@ -39,7 +39,7 @@ print(f"written through the tensor, read in the array: a[0, 0] = {a[0, 0]}")
 
 print("\n-- refused, and why ------------------------------------------------------")
 for title, obj, options in [
-    ("asdlpack(frozen, readonly=False)", frozen, {"writable": True}),
+    ("asdlpack(frozen, readonly=False)", frozen, {"readonly": False}),
     ("asdlpack({'not': 'an array'})", {"not": "an array"}, {}),
 ]:
     try:

@@ -13,6 +13,10 @@ namespace tenon::module {
 [[nodiscard]] bool read_any_device(PyObject* value, std::optional<device>& out) noexcept;
 
 PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
+PyObject* inspect_object(PyObject* module, PyObject* obj) noexcept;
+PyObject* inspect_capsule(PyObject* module, PyObject* capsule) noexcept;
+PyObject* inspect_table(PyObject* module, PyObject* obj) noexcept;
+PyObject* inspect_type(PyObject* module, PyObject* obj) noexcept;
 PyObject* dtype_name(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
 PyObject* device_name(PyObject* module, PyObject* pair) noexcept;
 PyObject* device_pair(PyObject* module, PyObject* name) noexcept;

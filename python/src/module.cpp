@@ -60,6 +60,16 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
     return py::to_python(std::move(*t));
 }
 
+/// `(obj, like)`: the memory of `obj` as an array of the library that `like` comes from.
+PyObject* as_like(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
+    if (count != 2) {
+        PyErr_Format(PyExc_TypeError, "_core.as_like() takes 2 arguments (%zd given)", count);
+        return nullptr;
+    }
+    std::optional<tensor> t = py::from_python(args[0]);
+    return t ? py::to_python(std::move(*t), args[1]) : nullptr;
+}
+
 /// Gives `Tensor` what is written in Python: a dictionary of names and functions or properties. The type is
 /// closed to everybody else, and the package calls this when it is imported.
 PyObject* complete_tensor(PyObject*, PyObject* names) noexcept {
@@ -92,7 +102,12 @@ constexpr const char asdlpack_doc[] =
 PyMethodDef functions[] = {
     {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
     {"from_pointer", py::detail::as_method(from_pointer), METH_FASTCALL, nullptr},
+    {"as_like", py::detail::as_method(as_like), METH_FASTCALL, nullptr},
     {"complete_tensor", complete_tensor, METH_O, nullptr},
+    {"inspect_object", inspect_object, METH_O, nullptr},
+    {"inspect_capsule", inspect_capsule, METH_O, nullptr},
+    {"inspect_table", inspect_table, METH_O, nullptr},
+    {"inspect_type", inspect_type, METH_O, nullptr},
     {"dtype_name", py::detail::as_method(dtype_name), METH_FASTCALL, nullptr},
     {"device_name", device_name, METH_O, nullptr},
     {"device_pair", device_pair, METH_O, nullptr},

@@ -7,8 +7,8 @@ from typing import Any
 
 from tenon import _core
 
-#: Libraries' words for what DLPack calls otherwise.
-_OTHER_NAMES = {"gpu": "cuda", "CPU": "cpu", "GPU": "cuda", "hip": "rocm", "mps": "metal", "xpu": "oneapi"}
+#: What libraries call otherwise than DLPack.
+_OTHER_NAMES = {"gpu": "cuda", "hip": "rocm", "mps": "metal", "xpu": "oneapi"}
 
 
 class device(str):
@@ -96,8 +96,7 @@ def pair_of(value: Any) -> tuple[int, int]:
             return _core.device_pair(value)
         name = value if isinstance(value, str) else _name_of(value)
         if name is not None:
-            kind, colon, number = name.partition(":")
-            return _core.device_pair(_OTHER_NAMES.get(kind, kind) + colon + number)
+            return _core.device_pair(name)
     except TypeError:
         pass
     raise TypeError(
@@ -106,20 +105,22 @@ def pair_of(value: Any) -> tuple[int, int]:
     )
 
 
-def _name_of(value: object) -> str | None:
+def _name_of(value: Any) -> str | None:
     """A library's own device object, as a name."""
     package = type(value).__module__.partition(".")[0]
     try:
-        if package == "torch":  # torch.device("cuda"): the current one, of which nothing is known here
-            return f"{value.type}:{value.index or 0}"  # type: ignore[attr-defined]
-        if package in ("jax", "jaxlib"):
-            return f"{value.platform}:{value.id}"  # type: ignore[attr-defined]
-        if package == "cupy" and hasattr(value, "id"):
-            return f"cuda:{value.id}"
-        if package == "tensorflow":  # DeviceSpec: device_type 'GPU', device_index 0
-            return f"{value.device_type}:{value.device_index or 0}"  # type: ignore[attr-defined]
-        if package == "paddle":  # Place(cpu), Place(gpu:0)
-            return str(value).removeprefix("Place(").removesuffix(")")
+        if package == "torch":  # torch.device("cuda") is the current one: 0, as far as is known here
+            kind, number = value.type, value.index
+        elif package in ("jax", "jaxlib"):
+            kind, number = value.platform, value.id
+        elif package == "cupy":
+            kind, number = "cuda", value.id
+        elif package == "tensorflow":  # a DeviceSpec
+            kind, number = value.device_type.lower(), value.device_index
+        elif package == "paddle":  # Place(cpu), Place(gpu:0)
+            kind, _, number = str(value).removeprefix("Place(").removesuffix(")").partition(":")
+        else:
+            return None
+        return f"{_OTHER_NAMES.get(kind, kind)}:{number or 0}"
     except Exception:  # an object that lies about itself is no device
         return None
-    return None

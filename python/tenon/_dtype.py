@@ -14,8 +14,6 @@ _BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr
 _OF_PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 #: Names that are not the ones everybody else uses.
 _ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
-#: Packages whose element types say their name by `repr`: "torch.float32", "paddle.float32".
-_NAMED_BY_REPR = frozenset({"torch", "paddle"})
 
 
 class dtype(str):
@@ -113,6 +111,8 @@ def _name_of(value: object) -> tuple[str, tuple[int, int, int]] | None:
     name = value if isinstance(value, str) else _word_for(value)
     if name is None:
         return None
+    if name.startswith("dtype("):  # what has no name says its numbers
+        return _of_numbers(name)
     if name not in _TRIPLES:
         name = _of_typestr(name)
     triple = _TRIPLES.get(name) if name is not None else None
@@ -127,6 +127,13 @@ def _of_triple(value: tuple[Any, ...]) -> tuple[str, tuple[int, int, int]] | Non
         return _core.dtype_name(*numbers), (int(numbers[0]), int(numbers[1]), int(numbers[2]))
     except TypeError:  # out of range
         return None
+
+
+def _of_numbers(text: str) -> tuple[str, tuple[int, int, int]] | None:
+    """The core's "dtype(code=42, bits=8, lanes=1)"."""
+    numbers = [field.partition("=")[2] for field in text.removeprefix("dtype(").removesuffix(")").split(",")]
+    found = _of_triple(tuple(int(number) for number in numbers if number.isdecimal()))
+    return found if found is not None and found[0] == text else None
 
 
 def _of_typestr(text: str) -> str | None:
@@ -144,12 +151,12 @@ def _word_for(value: object) -> str | None:
         if isinstance(value, type) and value in _OF_PYTHON:
             return _OF_PYTHON[value]
         package = type(value).__module__.partition(".")[0]
-        if package in _NAMED_BY_REPR:
-            return repr(value).partition(".")[2] or None
+        if package == "torch":
+            return repr(value).removeprefix("torch.")
         if package == "pyarrow":
             return _ARROW_NAMES.get(str(value), str(value))
-        if package == "tensorflow":
-            return str(value.name)  # type: ignore[attr-defined]
+        if package in ("tensorflow", "paddle"):
+            return str(value.name).lower()  # type: ignore[attr-defined]
         numpy = sys.modules.get("numpy")
         return _of_numpy(value, numpy) if numpy is not None else None
     except Exception:  # an object that lies about itself is no element type

@@ -1,19 +1,50 @@
-# python/tenon/_libraries.py: the one list of array libraries, and how each takes a Tensor over the same memory.
+# python/tenon/_libraries.py: the one list of array libraries: how each takes a Tensor, and what it does not take.
 """Array libraries."""
 
 from __future__ import annotations
 
+import functools
 import importlib
+import os
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from tenon._core import Tensor
+from tenon._core import Tensor, as_like, asdlpack
+from tenon._limits import (
+    FLOAT8,
+    HOST,
+    PLAIN,
+    WIDE,
+    Condition,
+    Limit,
+    cast_it,
+    cast_or_split_it,
+    copy_it,
+    dtype_in,
+    dtype_name,
+    flatten_it,
+    has_more_axes_than,
+    has_negative_strides,
+    is_complex,
+    is_not_compact,
+    is_not_row_major,
+    is_off,
+    is_padded,
+    is_readonly,
+    kind_of_device,
+    loaded,
+    move_to_cpu,
+    numpy_has_no_such,
+    other_device_than,
+    other_dtype_than,
+    say,
+    version_of,
+)
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(NamedTuple):
     """An array library as a place to hand tensors to."""
 
     name: str
@@ -23,95 +54,406 @@ class Library:
     take: Callable[[Tensor], Any]
     #: Where the first element of its array is, on the device the array is on.
     address: Callable[[Any], int]
+    #: What is installed for it, if that has another name.
+    distribution: str = ""
+    #: What it does not take. The first that applies is the reason that is given.
+    limits: tuple[Limit, ...] = ()
+    #: What is worth knowing of what it does take: when, and a sentence.
+    notes: tuple[tuple[Condition, str], ...] = ()
     #: It has no read-only arrays: it takes read-only memory, and lets it be written to.
     forgets_readonly: bool = False
 
+    def limit_on(self, t: Tensor, *, unnoticed: bool = False) -> Limit | None:
+        """The limit that decides what becomes of a tensor; only of those the library does not notice, if asked."""
+        copied = None
+        for limit in self.limits:
+            if (unnoticed and not limit.unnoticed) or not self._is_current(limit) or not limit.applies(t):
+                continue
+            if limit.outcome == "refused":
+                return limit
+            copied = copied or limit
+        return copied
 
-def _import(name: str) -> Any:
-    return importlib.import_module(name)
+    def is_installed(self) -> bool:
+        """Whether it can be imported. Does not import it."""
+        find_spec = importlib.import_module("importlib.util").find_spec
+        return loaded(self.module) is not None or find_spec(self.module) is not None
+
+    def _is_current(self, limit: Limit) -> bool:
+        if limit.until is None:
+            return True
+        installed = version_of(self.module, self.distribution or self.module)
+        return installed is not None and installed < limit.until
+
+
+def load(library: Library, submodule: str = "") -> Any:
+    """The library's module, imported; ImportError says what to install."""
+    wanted = library.module + submodule
+    if wanted in sys.modules:
+        return sys.modules[wanted]
+    try:
+        return importlib.import_module(wanted)
+    except ModuleNotFoundError as e:
+        if e.name != library.module:
+            raise  # it is there, and misses something
+        distribution = library.distribution or library.module
+        raise ModuleNotFoundError(
+            f"tenon: {library.name} is not installed; pip install {distribution}", name=e.name
+        ) from e
 
 
 # --- how each takes a Tensor ------------------------------------------------------------------------
 
 
+def _from_dlpack_of(name: str, submodule: str = "") -> Callable[[Tensor], Any]:
+    return lambda t: load(LIBRARIES[name], submodule).from_dlpack(t)
+
+
+def _take_numpy(t: Tensor) -> Any:
+    load(LIBRARIES["numpy"])
+    return t.__array__()
+
+
+def _take_torch(t: Tensor) -> Any:
+    model = _torch_model()
+    return as_like(t, model) if model is not None else load(LIBRARIES["torch"]).from_dlpack(t)
+
+
+@functools.cache
+def _torch_model() -> Any:
+    """A tensor to be like, which takes a fifth of the time; None before 2.10, which has no exchange table."""
+    torch = load(LIBRARIES["torch"])
+    return torch.empty(0) if hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else None
+
+
 def _take_jax(t: Tensor) -> Any:
-    return _import("jax.numpy").from_dlpack(t)
+    """Read-only memory goes by NumPy: a legacy capsule, which is all that JAX takes, cannot say that it is."""
+    jax = load(LIBRARIES["jax"])
+    if t.readonly and t.is_contiguous and kind_of_device(t) == "cpu" and jax.__version_info__ < _JAX_TAKES_FLAGS:
+        return jax.device_put(t.__array__(), jax.devices("cpu")[0])
+    return load(LIBRARIES["jax"], ".numpy").from_dlpack(t)
+
+
+#: The first version that may take versioned capsules.
+_JAX_TAKES_FLAGS = (0, 12)
 
 
 def _take_tensorflow(t: Tensor) -> Any:
-    return _import("tensorflow").experimental.dlpack.from_dlpack(t.__dlpack__())  # a legacy capsule, and no object
+    return load(LIBRARIES["tensorflow"]).experimental.dlpack.from_dlpack(t.__dlpack__())  # a legacy capsule, no object
 
 
 def _take_pyarrow(t: Tensor) -> Any:
     """An Array if it has one axis and no gaps, else a Tensor."""
-    pyarrow = _import("pyarrow")
-    one_by_one = t.ndim == 1 and t.is_contiguous
-    if hasattr(pyarrow.Array, "from_dlpack"):
-        return (pyarrow.Array if one_by_one else pyarrow.Tensor).from_dlpack(t)
-    return pyarrow.array(t.__array__()) if one_by_one else pyarrow.Tensor.from_numpy(t.__array__())  # before 26
+    pyarrow = load(LIBRARIES["pyarrow"])
+    if t.ndim == 1 and t.is_contiguous:
+        return pyarrow.array(t)
+    if hasattr(pyarrow.Tensor, "from_dlpack"):
+        return pyarrow.Tensor.from_dlpack(t)
+    return pyarrow.Tensor.from_numpy(t.__array__())  # before 26
 
 
 def _take_numba(t: Tensor) -> Any:
-    if t.__dlpack_device__()[0] == 2:
-        return _import("numba.cuda").as_cuda_array(t)
+    numba = load(LIBRARIES["numba"])
+    if kind_of_device(t) == "cuda":
+        return importlib.import_module(f"{numba.__name__}.cuda").as_cuda_array(t)
     return t.__array__()  # on the host Numba's arrays are NumPy's
 
 
 # --- where their memory is --------------------------------------------------------------------------
 
 
-def _address_of_jax(array: Any) -> int:
-    return int(array.unsafe_buffer_pointer())
-
-
-def _address_of_tensorflow(array: Any) -> int:
-    from tenon._core import asdlpack
-
+def _address_as_dlpack(array: Any) -> int:
     return asdlpack(array).data_ptr
 
 
-def _address_of_pyarrow(array: Any) -> int:
-    from tenon._core import asdlpack
-
-    return asdlpack(array).data_ptr
-
-
-def _address_of_numba(array: Any) -> int:
+def _address_as_interface(array: Any) -> int:
     interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
     return int(interface["data"][0])
 
 
+# --- whether they reach the GPU ---------------------------------------------------------------------
+
+
+def _cuda_but_not(sees_one: Callable[[Any], bool], module: str, kinds: tuple[str, ...]) -> Condition:
+    """CUDA memory, and a library that finds no GPU. Imports the library: there is no other way to know."""
+
+    def applies(t: Tensor) -> bool:
+        if kind_of_device(t) not in kinds:
+            return False
+        try:
+            return not sees_one(importlib.import_module(module))
+        except ImportError:
+            return False  # which says all there is to say
+
+    return applies
+
+
+def _jax_sees_one(jax: Any) -> bool:
+    try:
+        return bool(jax.devices("cuda"))
+    except RuntimeError:
+        return False
+
+
+def _cuda_only_if(
+    name: str, sees_one: Callable[[Any], bool], *, module: str = "", kinds: tuple[str, ...] = ("cuda",)
+) -> Limit:
+    return Limit(
+        _cuda_but_not(sees_one, module or name, kinds),
+        f"it is on {{t.device}}, and this {name} finds no GPU",
+        move_to_cpu,
+        unnoticed=True,
+    )
+
+
+def _devices(name: str, kinds: frozenset[str]) -> Limit:
+    return Limit(
+        other_device_than(kinds), f"it is on {{t.device}}, and {name} has nothing there", move_to_cpu, unnoticed=True
+    )
+
+
+# --- the list ---------------------------------------------------------------------------------------
+
+
+def _dtypes(name: str, names: frozenset[str], *, unnoticed: bool = False) -> Limit:
+    return Limit(other_dtype_than(names), f"{name} has no element type {{dtype}}", cast_it, unnoticed=unnoticed)
+
+
+_NUMPY_DTYPES = Limit(
+    numpy_has_no_such, "NumPy has no element type {dtype} that lies in memory like this, nor has ml_dtypes", cast_it
+)
+_NO_ML_DTYPES = Limit(
+    lambda t: numpy_has_no_such(t) and not is_padded(t) and _is_whole(t) and not _has_ml_dtypes(),
+    "NumPy itself has no element type {dtype}: ml_dtypes has it, which is not installed",
+    say("pip install ml_dtypes"),
+)
+
+
+def _is_whole(t: Tensor) -> bool:
+    return t.itemsize * t.size == t.nbytes
+
+
+def _has_ml_dtypes() -> bool:
+    try:
+        importlib.import_module("ml_dtypes")
+    except ImportError:
+        return False
+    return True
+
+
+def _needs_a_flag(what: str, name: str) -> str:
+    return f"{what}: a legacy DLPack capsule has no flag to say it, and {name} takes no other"
+
+
+def _writable_only(name: str, until: tuple[int, ...] | None = None) -> Limit:
+    return Limit(is_readonly, _needs_a_flag("it is read-only", name), copy_it, until=until)
+
+
+def _jax_narrows(t: Tensor) -> bool:
+    """Whether JAX makes 32 bits of 64, which it does unless it is told not to."""
+    if dtype_name(t) not in WIDE:
+        return False
+    jax = loaded("jax")
+    if jax is not None:
+        return not jax.config.jax_enable_x64
+    return os.environ.get("JAX_ENABLE_X64", "0").lower() not in ("1", "y", "yes", "t", "true", "on")
+
+
+# In each: first where the memory is, then its elements, its layout, its flags, its address.
 _LIBRARIES = (
     Library(
-        "numpy", "numpy", take=lambda t: t.__array__(), address=lambda a: int(a.__array_interface__["data"][0])
+        "numpy",
+        "numpy",
+        take=_take_numpy,
+        address=_address_as_interface,
+        limits=(_devices("NumPy", HOST), _NO_ML_DTYPES, _NUMPY_DTYPES),
     ),
     Library(
         "torch",
         "torch",
-        take=lambda t: _import("torch").from_dlpack(t),
+        take=_take_torch,
         address=lambda a: int(a.data_ptr()),
+        limits=(
+            _devices("torch", frozenset(("cpu", "cuda", "rocm", "oneapi"))),  # what else it refuses, it releases twice
+            _cuda_only_if("torch", lambda torch: torch.cuda.is_available()),
+            _dtypes(
+                "torch",
+                PLAIN
+                | {"bfloat16", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
+                | {"float8_e8m0fnu", "float4_e2m1fn_x2"},
+            ),
+            # pytorch#188023: it ended the process until 2.12 or so.
+            Limit(
+                has_negative_strides,
+                "its strides {t.strides} go backwards, and torch takes no negative ones",
+                copy_it,
+                unnoticed=True,
+            ),
+        ),
         forgets_readonly=True,
     ),
-    Library("jax", "jax", take=_take_jax, address=_address_of_jax),
-    Library("tensorflow", "tensorflow", take=_take_tensorflow, address=_address_of_tensorflow),
+    Library(
+        "jax",
+        "jax",
+        take=_take_jax,
+        address=lambda a: int(a.unsafe_buffer_pointer()),
+        limits=(
+            _devices("jax", frozenset(("cpu", "cuda", "cuda_host", "rocm"))),
+            _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
+            _dtypes("jax", PLAIN | FLOAT8 | {"bfloat16"}),
+            # 0.6 does not look at strides, and shows other numbers; 0.10 was seen to do it right.
+            Limit(
+                is_not_row_major,
+                "its strides {t.strides} are not row-major, and this old jax does not look at them",
+                copy_it,
+                unnoticed=True,
+                until=(0, 10),
+            ),
+            Limit(
+                is_not_compact,
+                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact memory",
+                copy_it,
+            ),
+            Limit(
+                lambda t: t.readonly and not (t.is_contiguous and kind_of_device(t) == "cpu"),
+                _needs_a_flag("it is read-only and not row-major memory of the CPU", "this jax"),
+                copy_it,
+                until=_JAX_TAKES_FLAGS,
+            ),
+            Limit(
+                _jax_narrows,
+                "jax makes 32 bits of {dtype} unless its 64-bit types are turned on",
+                say('jax.config.update("jax_enable_x64", True)'),
+                outcome="copied",
+            ),
+            Limit(
+                lambda t: kind_of_device(t) == "cpu" and is_off(64)(t),
+                "its memory is not aligned to 64 bytes, as jax needs it on the CPU",
+                copy_it,
+                outcome="copied",
+            ),
+        ),
+        notes=((lambda t: not t.readonly, "jax takes it for immutable: do not write to the memory meanwhile"),),
+    ),
+    Library(
+        "tensorflow",
+        "tensorflow",
+        take=_take_tensorflow,
+        address=_address_as_dlpack,
+        limits=(
+            _devices("tensorflow", frozenset(("cpu", "cuda"))),
+            _cuda_only_if("tensorflow", lambda tf: bool(tf.config.list_physical_devices("GPU"))),
+            _dtypes("tensorflow", PLAIN | {"bfloat16"}, unnoticed=True),  # vectors are read as single numbers
+            Limit(
+                is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
+            ),
+            _writable_only("tensorflow"),
+        ),
+        notes=((lambda t: True, "tensorflow takes it for immutable: do not write to the memory meanwhile"),),
+    ),
     Library(
         "paddle",
         "paddle",
-        take=lambda t: _import("paddle").from_dlpack(t),
+        take=_from_dlpack_of("paddle"),
         address=lambda a: int(a.data_ptr()),
+        distribution="paddlepaddle",
+        limits=(
+            _devices("paddle", frozenset(("cpu", "cuda", "cuda_host"))),
+            _cuda_only_if("paddle", lambda paddle: bool(paddle.is_compiled_with_cuda())),  # else it crashes
+            _dtypes("paddle", PLAIN | {"bfloat16", "float8_e4m3fn", "float8_e5m2"}),
+            Limit(has_more_axes_than(9), "it has {t.ndim} axes, and paddle has no more than 9", flatten_it),
+            # It takes them, and fails when it reads.
+            Limit(
+                has_negative_strides,
+                "its strides {t.strides} go backwards, and paddle cannot read negative ones",
+                copy_it,
+                unnoticed=True,
+            ),
+        ),
         forgets_readonly=True,
     ),
-    Library("cupy", "cupy", take=lambda t: _import("cupy").from_dlpack(t), address=lambda a: int(a.data.ptr)),
-    Library("pyarrow", "pyarrow", take=_take_pyarrow, address=_address_of_pyarrow),
-    Library("numba", "numba", take=_take_numba, address=_address_of_numba),
+    Library(
+        "cupy",
+        "cupy",
+        take=_from_dlpack_of("cupy"),
+        address=lambda a: int(a.data.ptr),
+        distribution="cupy-cuda13x (or the one that fits your CUDA)",
+        limits=(
+            Limit(
+                other_device_than(frozenset(("cuda", "cuda_managed", "rocm"))),
+                "it is on {t.device}, and cupy has only memory of the GPU",
+                say("cupy.asarray(obj)"),
+            ),
+            # cupy#8801: other element types ended the process in 13; bfloat16 came with 14.
+            Limit(
+                dtype_in(frozenset(("bfloat16",))),
+                "this cupy has no element type bfloat16",
+                cast_it,
+                unnoticed=True,
+                until=(14,),
+            ),
+            _dtypes("cupy", PLAIN | {"bfloat16"}, unnoticed=True),
+        ),
+        forgets_readonly=True,
+    ),
+    Library(
+        "pyarrow",
+        "pyarrow",
+        take=_take_pyarrow,
+        address=_address_as_dlpack,
+        limits=(
+            _devices("pyarrow", frozenset(("cpu",))),
+            Limit(
+                dtype_in(frozenset(("bool",))), "pyarrow's booleans are single bits, and these are bytes", cast_it
+            ),
+            Limit(
+                other_dtype_than(PLAIN - {"complex64", "complex128"}),
+                "pyarrow has no element type {dtype}",
+                cast_or_split_it,
+            ),
+            Limit(
+                lambda t: t.size > 0 and min(t.strides, default=0) < 0,
+                "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
+                copy_it,
+            ),
+        ),
+        notes=(
+            (lambda t: not t.readonly, "pyarrow takes it for immutable: do not write to the memory meanwhile"),
+            (lambda t: t.ndim != 1 or t.strides[0] != 1, "it becomes a pyarrow.Tensor, not an Array"),
+        ),
+    ),
+    Library(
+        "numba",
+        "numba",
+        take=_take_numba,
+        address=_address_as_interface,
+        limits=(
+            _devices("numba", HOST | {"cuda"}),
+            _cuda_only_if("numba", lambda cuda: bool(cuda.is_available()), module="numba.cuda"),
+            Limit(
+                lambda t: kind_of_device(t) == "cuda" and dtype_name(t) not in PLAIN,
+                "numba has no element type {dtype} on the GPU",
+                cast_it,
+            ),
+            _NO_ML_DTYPES,
+            _NUMPY_DTYPES,
+        ),
+        notes=((other_dtype_than(PLAIN), "numba holds it, and compiles no code for its element type"),),
+    ),
     Library(
         "tvm_ffi",
         "tvm_ffi",
-        take=lambda t: _import("tvm_ffi").from_dlpack(t),
+        take=_from_dlpack_of("tvm_ffi"),
         address=lambda a: int(a.data_ptr()),
+        distribution="apache-tvm-ffi",
+        limits=(
+            Limit(is_padded, _needs_a_flag("its elements are padded to bytes", "tvm_ffi"), cast_it),
+        ),
+        notes=((is_complex, "tvm_ffi holds complex numbers, and has no name for them"),),
         forgets_readonly=True,
     ),
 )
+
 
 LIBRARIES: dict[str, Library] = {library.name: library for library in _LIBRARIES}
 
@@ -119,7 +461,7 @@ LIBRARIES: dict[str, Library] = {library.name: library for library in _LIBRARIES
 def library_of(target: str | ModuleType) -> Library:
     """The library of that name, or that module; any other module that has `from_dlpack` will do.
 
-    Raises ValueError for a name nobody knows, ImportError for a library that is not installed.
+    Raises ValueError for a name nobody knows, TypeError for what is neither.
     """
     if isinstance(target, ModuleType):
         name = target.__name__
@@ -127,7 +469,10 @@ def library_of(target: str | ModuleType) -> Library:
         if known is not None:
             return known
         if hasattr(target, "from_dlpack"):
-            return Library(name, name, take=target.from_dlpack, address=_address_of_pyarrow)
+            unknown = f"tenon knows nothing of what {name} takes: this is what the protocol promises"
+            return Library(
+                name, name, take=target.from_dlpack, address=_address_as_dlpack, notes=((lambda t: True, unknown),)
+            )
         raise ValueError(f"tenon: the module '{name}' has no from_dlpack, and is none of {', '.join(LIBRARIES)}")
     if not isinstance(target, str):
         raise TypeError(f"tenon: a library is named by a string or its module, not by {target!r}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,12 @@ from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._explain import why_copied, why_refused
+from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
+from tenon._limits import PLAIN
+from tenon._pickle import copy_view, deepcopy_view, reduce_ex
+from tenon._values import item, tolist
 
 
 class ReadOnlyWarning(UserWarning):
@@ -41,10 +47,27 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
             ReadOnlyWarning,
             stacklevel=3,
         )
-    made = library.take(given)
+    made = _take(given, library)
     if copy is False and self.nbytes and library.address(made) != self.data_ptr:
-        raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it")
+        raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it{why_copied(given, library)}")
     return made
+
+
+def _take(t: Tensor, library: Library) -> Any:
+    """The library's array; BufferError says why there is none. What it does not survive it is not given."""
+    if not _is_ordinary(t) and library.limit_on(t, unnoticed=True) is not None:
+        raise BufferError(why_refused(t, library, None))
+    try:
+        return library.take(t)
+    except (ImportError, MemoryError):
+        raise
+    except Exception as e:
+        raise BufferError(why_refused(t, library, e)) from e
+
+
+def _is_ordinary(t: Tensor) -> bool:
+    """What every library takes, or says that it does not: quicker than to look at all its limits."""
+    return t.is_contiguous and _device_name(t) == "cpu" and _dtype_name(t) in PLAIN
 
 
 def _method_of(library: Library) -> Any:
@@ -56,15 +79,24 @@ def _method_of(library: Library) -> Any:
     return method
 
 
+# The compiled properties, which give plain strings, and the objects made of the few that occur.
 _dtype_name = Tensor.__dict__["dtype"].__get__
 _device_name = Tensor.__dict__["device"].__get__
+_dtype = functools.lru_cache(maxsize=64)(dtype)
+_device = functools.lru_cache(maxsize=64)(device)
 
 
 def complete() -> None:
     """Gives the compiled type the methods of this file."""
     names: dict[str, Any] = {
         "to": to,
-        "dtype": property(lambda self: dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
-        "device": property(lambda self: device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
+        "item": item,
+        "tolist": tolist,
+        "_repr_html_": repr_html,
+        "__reduce_ex__": reduce_ex,
+        "__copy__": copy_view,
+        "__deepcopy__": deepcopy_view,
+        "dtype": property(lambda self: _dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
+        "device": property(lambda self: _device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
     }
     _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})

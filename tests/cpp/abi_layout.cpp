@@ -1,9 +1,11 @@
-// tests/cpp/abi_layout.cpp: freezes the DLPack 1.3 binary layout at compile time; nothing here runs.
+// tests/cpp/abi_layout.cpp: freezes the binary layouts of DLPack 1.3 and of Arrow's C interfaces at compile
+// time; nothing here runs.
 
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
+#include <tenon/abi/arrow.hpp>
 #include <tenon/abi/dlpack.hpp>
 
 namespace abi = tenon::abi;
@@ -89,3 +91,47 @@ static_assert(tc::float8_e3m4 == 7 && tc::float8_e4m3 == 8 && tc::float8_e4m3b11
 static_assert(tc::float8_e4m3fn == 10 && tc::float8_e4m3fnuz == 11 && tc::float8_e5m2 == 12);
 static_assert(tc::float8_e5m2fnuz == 13 && tc::float8_e8m0fnu == 14);
 static_assert(tc::float6_e2m3fn == 15 && tc::float6_e3m2fn == 16 && tc::float4_e2m1fn == 17);
+
+static_assert(plain<abi::arrow_schema> && sizeof(abi::arrow_schema) == 72);
+TENON_FIELD(arrow_schema, format, const char*, 0);
+TENON_FIELD(arrow_schema, name, const char*, 8);
+TENON_FIELD(arrow_schema, metadata, const char*, 16);
+TENON_FIELD(arrow_schema, flags, std::int64_t, 24);
+TENON_FIELD(arrow_schema, n_children, std::int64_t, 32);
+TENON_FIELD(arrow_schema, children, abi::arrow_schema**, 40);
+TENON_FIELD(arrow_schema, dictionary, abi::arrow_schema*, 48);
+TENON_FIELD(arrow_schema, release, void (*)(abi::arrow_schema*), 56);
+TENON_FIELD(arrow_schema, private_data, void*, 64);
+
+static_assert(plain<abi::arrow_array> && sizeof(abi::arrow_array) == 80);
+TENON_FIELD(arrow_array, length, std::int64_t, 0);
+TENON_FIELD(arrow_array, null_count, std::int64_t, 8);
+TENON_FIELD(arrow_array, offset, std::int64_t, 16);
+TENON_FIELD(arrow_array, n_buffers, std::int64_t, 24);
+TENON_FIELD(arrow_array, n_children, std::int64_t, 32);
+TENON_FIELD(arrow_array, buffers, const void**, 40);
+TENON_FIELD(arrow_array, children, abi::arrow_array**, 48);
+TENON_FIELD(arrow_array, dictionary, abi::arrow_array*, 56);
+TENON_FIELD(arrow_array, release, void (*)(abi::arrow_array*), 64);
+TENON_FIELD(arrow_array, private_data, void*, 72);
+
+static_assert(plain<abi::arrow_device_array> && sizeof(abi::arrow_device_array) == 128);
+TENON_FIELD(arrow_device_array, array, abi::arrow_array, 0);
+TENON_FIELD(arrow_device_array, device_id, std::int64_t, 80);
+TENON_FIELD(arrow_device_array, device_type, std::int32_t, 88);
+TENON_FIELD(arrow_device_array, sync_event, void*, 96);
+TENON_FIELD(arrow_device_array, reserved, std::int64_t[3], 104);
+
+using get_schema_fn = int (*)(abi::arrow_array_stream*, abi::arrow_schema*);
+using get_next_fn = int (*)(abi::arrow_array_stream*, abi::arrow_array*);
+using get_last_error_fn = const char* (*)(abi::arrow_array_stream*);
+
+static_assert(plain<abi::arrow_array_stream> && sizeof(abi::arrow_array_stream) == 40);
+TENON_FIELD(arrow_array_stream, get_schema, get_schema_fn, 0);
+TENON_FIELD(arrow_array_stream, get_next, get_next_fn, 8);
+TENON_FIELD(arrow_array_stream, get_last_error, get_last_error_fn, 16);
+TENON_FIELD(arrow_array_stream, release, void (*)(abi::arrow_array_stream*), 24);
+TENON_FIELD(arrow_array_stream, private_data, void*, 32);
+
+static_assert(abi::arrow_flag::dictionary_ordered == 1 && abi::arrow_flag::nullable == 2);
+static_assert(abi::arrow_flag::map_keys_sorted == 4);

@@ -246,7 +246,7 @@ def test_X06_F81_malformed_managed_struct_is_released_once():
         with exactly_once(obj.struct):
             refuse(obj)
         with exactly_once(obj.struct, exports=2):
-            refuse(obj, importer=lambda o: borrow(o, readonly=False))
+            refuse(obj, importer=lambda o: borrow(o, writable=True))
 
 
 @isolated
@@ -271,10 +271,10 @@ def test_X07_C24_borrowed_struct_has_no_flags_so_writing_asks_for_the_managed_on
         assert borrow(obj)["shape"] == (2, 3)
     with exactly_once(obj.struct, exports=2):
         for _ in range(2):
-            refuse(obj, BufferError, "read-only", lambda o: borrow(o, readonly=False))
+            refuse(obj, BufferError, "read-only", lambda o: borrow(o, writable=True))
     writable = exchange_class()()
     with exactly_once(writable.struct):
-        assert borrow(writable, readonly=False)["flags"] == 0
+        assert borrow(writable, writable=True)["flags"] == 0
 
 
 @isolated
@@ -369,7 +369,7 @@ def test_X14_guard_attribute_taken_from_an_unrelated_class():
                              ("requires_grad", type(lambda: 0).__dict__["__code__"]),
                              ("requires_grad", slice.__dict__["start"]), ("is_neg", list.copy)):
         for fields in (dict(shape=(4, 4)), dict(shape=(4,), strides=(2,)), dict(shape=(2,), dtype=(5, 64, 1))):
-            for importer in (*BOTH, lambda o: borrow(o, readonly=False)):
+            for importer in (*BOTH, lambda o: borrow(o, writable=True)):
                 obj = exchange_class(**{name: descriptor})(**fields)
                 with exactly_once(obj.struct, exports=None):
                     try:
@@ -389,7 +389,7 @@ def test_X14_guards_are_asked_and_obeyed():
     with exactly_once(obj.struct, exports=None):
         assert take(obj).readonly
         refuse(obj, readonly=False, match="grad")
-        refuse(obj, match="grad", importer=lambda o: borrow(o, readonly=False))
+        refuse(obj, match="grad", importer=lambda o: borrow(o, writable=True))
 
 
 @isolated
@@ -418,7 +418,7 @@ def test_X15_F22_table_function_that_imports_other_types():
     for made in (fakes.Table(), fakes.Table(null=("borrow",))):
         for guards in ({}, {"is_neg": lambda self: False}):
             obj = exchange_class(made, **guards)(on_export=import_many, shape=(4,), strides=(2,))
-            for importer in (take, borrow, lambda o: borrow(o, readonly=False)):
+            for importer in (take, borrow, lambda o: borrow(o, writable=True)):
                 with exactly_once(obj.struct, exports=None):
                     armed = False
                     importer(obj)  # the plan is made

@@ -34,7 +34,8 @@ def test_F63_property_that_raises_anything_else_propagates():
     def fail(self):
         raise mine
 
-    for attribute in ("__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "__array_interface__"):
+    for attribute in ("__dlpack__", "__dlpack_device__", "__cuda_array_interface__", "__array_interface__",
+                      "__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__"):
         members = {attribute: property(fail)}
         if attribute == "__dlpack_device__":
             members["__dlpack__"] = OneStruct.export

@@ -9,6 +9,7 @@ import sys
 import pytest
 import tenon
 import tenon_exports
+from arrow_producers import Array, Device, Stream, list_schema, lists, numbers
 from isolation import SANITIZED
 
 ROUNDS = int(os.environ.get("TENON_LEAK_ROUNDS", "20000"))
@@ -45,6 +46,7 @@ def grows(step, rounds: int) -> tuple[int, int]:
 COUNTER = tenon_exports.Counter()
 KEPT = tenon_exports.produce(COUNTER)
 MATRIX = tenon_exports.Matrix(4, 4)
+LINE = tenon_exports.produce(COUNTER, shape=(6,))
 
 
 def produce():
@@ -62,6 +64,20 @@ def through_numpy(out):
     }
 
 
+ARROW = {
+    "array": Array(),
+    "array of lists": Array(lists(3, numbers()), list_schema(3)),
+    "device array": Device(),
+    "stream": Stream(numbers(length=0), numbers()),
+}
+ARROW_REFUSED = (Array(numbers(length=-1)), Stream(numbers(), numbers()), Stream(numbers(), next_error=5))
+
+
+class ArrowOnly:
+    def __arrow_c_array__(self, requested_schema=None):
+        return LINE.__arrow_c_array__(requested_schema)
+
+
 def ways() -> dict:
     found = {
         "produce": produce,
@@ -74,6 +90,10 @@ def ways() -> dict:
         "object, as a buffer": lambda: memoryview(KEPT),
         "object, by its interface": lambda: KEPT.__array_interface__,
         "object, copied": lambda: tenon.asdlpack(KEPT.__dlpack__(max_version=(1, 3), copy=True)),
+        "object, by Arrow, never used": lambda: LINE.__arrow_c_array__(),
+        "object, by Arrow on a device, never used": lambda: LINE.__arrow_c_device_array__(),
+        "object, by Arrow, used": lambda: tenon.asdlpack(ArrowOnly()),
+        **{f"arrow, {name}": lambda producer=producer: tenon.asdlpack(producer) for name, producer in ARROW.items()},
         "class, by its table": lambda: tenon.asdlpack(MATRIX),
         "class, as a buffer": lambda: memoryview(MATRIX),
         "memory inside the object": lambda: tenon_exports.inline_object(COUNTER),
@@ -105,11 +125,14 @@ WAYS = ways()
 
 
 def refused():
-    """A refusal on the way out must not cost anything either."""
+    """A refusal must not cost anything either."""
     for attempt in (lambda: tenon_exports.legacy(COUNTER, readonly=True),
                     lambda: tenon_exports.produce(COUNTER, shape=(-1,)),
                     lambda: KEPT.__dlpack__(dl_device=(2, 0)),
-                    lambda: KEPT.__dlpack__(stream="junk")):
+                    lambda: KEPT.__dlpack__(stream="junk"),
+                    lambda: KEPT.__arrow_c_array__(),
+                    lambda: LINE.__arrow_c_array__("junk"),
+                    *(lambda producer=producer: tenon.asdlpack(producer) for producer in ARROW_REFUSED)):
         try:
             attempt()
         except (BufferError, TypeError):

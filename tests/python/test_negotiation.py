@@ -137,6 +137,7 @@ def test_C25_no_protocol_at_all_is_a_type_error_that_lists_the_rungs():
     for obj in (7, None, "text", object(), 1.5, {}, lambda: 0):
         text = refuse(obj, TypeError)
         assert "__dlpack__" in text and "buffer" in text and "__cuda_array_interface__" in text
+        assert "__arrow_c_array__" in text and "__arrow_c_stream__" in text
 
 
 @isolated
@@ -224,7 +225,7 @@ table(globals(), {
     "test_F31_junk_stream_bool": dict(stream=True),
     "test_F31_junk_stream_beyond_64_bits": dict(stream=2**80),
     "test_F31_junk_copy": dict(copy=1),
-    "test_F31_junk_writable": dict(writable=None),
+    "test_F31_junk_readonly": dict(readonly="yes"),
     "test_F31_unknown_keyword": dict(max_version=(1, 0)),
 }, junk_argument)
 

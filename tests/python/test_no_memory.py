@@ -7,6 +7,7 @@ from isolation import run_isolated
 SWEEP = """
 import _testcapi, gc, sys
 import fakes, tenon, tenon_probe
+from arrow_producers import Array, Device, Stream, list_schema, lists, numbers, prepared
 from fake_buffer import Buffer
 from producers import Ancient, Producer, exchange_class
 
@@ -36,12 +37,20 @@ def counted(make):
         return obj, getattr(obj, "struct", obj)
     return build
 
+def arrow(make):
+    return counted(lambda: prepared(make()))   # the fakes themselves need memory, too
+
 MAKERS = {
     "versioned": lambda: capsule(True), "legacy": lambda: capsule(False),
     "producer": counted(Producer), "ancient": counted(Ancient),
     "exchange": counted(lambda: exchange_class()()), "malformed": counted(lambda: Producer(shape=(-1,))),
     "buffer": counted(lambda: Buffer(shape=(4,))), "bad_buffer": counted(lambda: Buffer(shape=(4,), format="T{}")),
     "bytearray": lambda: (bytearray(8), None), "interface": interface, "version_2": version_2, "cuda": cuda,
+    "arrow": arrow(Array), "arrow_device": arrow(Device), "arrow_stream": arrow(lambda: Stream(numbers())),
+    "arrow_lists": arrow(lambda: Array(lists(3, numbers()), list_schema(3))),
+    "arrow_malformed": arrow(lambda: Array(numbers(length=-1))),
+    "arrow_chunks": arrow(lambda: Stream(numbers(), numbers())),
+    "arrow_failing": arrow(lambda: Stream(numbers(), next_error=5, error="no luck")),
     "nothing": lambda: (object(), None),
 }
 IMPORTERS = {
@@ -82,7 +91,8 @@ print(n, outcomes)
 
 
 PRODUCERS = ("versioned", "legacy", "producer", "ancient", "exchange", "malformed", "buffer", "bad_buffer", "bytearray",
-             "interface", "version_2", "cuda", "nothing")
+             "interface", "version_2", "cuda", "arrow", "arrow_device", "arrow_stream", "arrow_lists", "arrow_malformed",
+             "arrow_chunks", "arrow_failing", "nothing")
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)
@@ -92,7 +102,7 @@ def test_F28_every_allocation_fails_once(producer):
 
 
 @pytest.mark.parametrize("importer", ["copy", "borrow", "hold"])
-@pytest.mark.parametrize("producer", ["producer", "buffer", "exchange"])
+@pytest.mark.parametrize("producer", ["producer", "buffer", "exchange", "arrow", "arrow_stream"])
 def test_F28_every_allocation_fails_once_in_the_other_ways_in(producer, importer):
     pytest.importorskip("_testcapi")
     run_isolated(SWEEP, args=(producer, importer))

@@ -80,6 +80,10 @@ def strided(counter):
     return produced(counter, shape=(2, 3), strides=(1, 2))
 
 
+def line(counter):
+    return produced(counter, shape=(6,))
+
+
 def nothing(counter):
     return counter
 
@@ -111,6 +115,11 @@ WAYS = {
     "no interface": (produced, lambda obj: obj.__cuda_array_interface__),
     "cuda interface": (lambda counter: produced(counter, device=(2, 0), address=4096),
                        lambda obj: obj.__cuda_array_interface__),
+    "arrow schema": (line, lambda obj: obj.__arrow_c_schema__()),
+    "arrow array": (line, lambda obj: obj.__arrow_c_array__()),
+    "arrow device array": (line, lambda obj: obj.__arrow_c_device_array__()),
+    "arrow, refused": (produced, lambda obj: obj.__arrow_c_array__()),
+    "arrow, junk": (line, lambda obj: obj.__arrow_c_array__("junk")),
     "repr": (strided, repr),
     "table, own": (table_own(produced), Call.__call__),
     "table, to_python": (table_to_python(produced), Call.__call__),

@@ -504,7 +504,7 @@ NOT_ARRAYS = [None, 3, 2.5, True, "text", [1, 2], (1, 2), {"a": 1}, {1}, object(
 def test_what_is_no_array_is_a_type_error_that_says_what_was_tried(obj):
     with pytest.raises(TypeError, match="protocol") as e:
         tenon.asdlpack(obj)
-    for rung in ("__dlpack__", "buffer protocol", "__array_interface__"):
+    for rung in ("__dlpack__", "buffer protocol", "__array_interface__", "__arrow_c_array__"):
         assert rung in str(e.value)
 
 

@@ -447,7 +447,7 @@ def test_references_are_given_back():
     assert references(a) == before
 
 
-@pytest.mark.parametrize("keywords", [{}, {"copy": True}, {"device": "cpu"}, {"writable": True}], ids=repr)
+@pytest.mark.parametrize("keywords", [{}, {"copy": True}, {"device": "cpu"}, {"readonly": False}], ids=repr)
 def test_no_reference_is_lost_over_many_imports(keywords):
     a = np.arange(10)
     with nothing_kept(a, a.dtype):

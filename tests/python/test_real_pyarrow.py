@@ -120,7 +120,6 @@ REFUSED = {
     "struct": lambda: pa.array([{"a": 1}]),
     "dictionary": lambda: pa.array(["a", "b"]).dictionary_encode(),
     "chunked": lambda: pa.chunked_array([[1, 2], [3]]),
-    "chunked, one chunk": lambda: pa.chunked_array([[1, 2]]),
     "scalar": lambda: pa.scalar(1),
     "table": lambda: pa.table({"a": [1]}),
     "batch": lambda: pa.record_batch({"a": [1]}),

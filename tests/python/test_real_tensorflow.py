@@ -207,7 +207,7 @@ def test_quantized_is_its_integers_or_an_exception(kinds):
     if outcome.returned is None:
         outcome.refused("Exception")
     else:
-        assert outcome.accepted() == "'int8'"
+        assert outcome.accepted() == "tenon.dtype('int8')"
 
 
 def test_good_tensor_after_the_refused_ones(kinds):

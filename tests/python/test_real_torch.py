@@ -293,7 +293,7 @@ SIGNED_ELSEWHERE = {
 
 @pytest.mark.parametrize("name", SIGNED_ELSEWHERE)
 @pytest.mark.parametrize(
-    "keywords", [{}, {"writable": True}, {"copy": False}, {"device": "cpu"}, {"stream": -1}], ids=repr
+    "keywords", [{}, {"readonly": False}, {"copy": False}, {"device": "cpu"}, {"stream": -1}], ids=repr
 )
 def test_lazy_sign_is_refused(name, keywords):
     x = SIGNED_ELSEWHERE[name]()
@@ -574,7 +574,7 @@ def test_python_object_is_not_kept_longer():
 
 
 @pytest.mark.parametrize(
-    "keywords", [{}, {"copy": True}, {"device": "cpu"}, {"writable": True}, {"stream": -1}], ids=repr
+    "keywords", [{}, {"copy": True}, {"device": "cpu"}, {"readonly": False}, {"stream": -1}], ids=repr
 )
 def test_no_reference_is_lost_over_many_imports(keywords):
     x = torch.arange(10)
@@ -603,7 +603,7 @@ def swap_in_a_module(x):
 
 
 @pytest.mark.parametrize("change", [replace_storage, replace_data, swap_in_a_module, lambda x: x.resize_(2)])
-@pytest.mark.parametrize("keywords", [{}, {"writable": True}, {"device": "cpu"}], ids=repr)
+@pytest.mark.parametrize("keywords", [{}, {"readonly": False}, {"device": "cpu"}], ids=repr)
 def test_memory_survives_what_the_owner_does(change, keywords):
     """A tensor may be given other memory while it is held (`Module.to` does it): ours must stay ours."""
     x = torch.nn.Parameter(torch.arange(4.0), requires_grad=False)

@@ -1,8 +1,8 @@
-// tenon/core/cuda_driver.hpp: the few functions of the CUDA driver that an export needs, found at run time
-// and never linked.
+// tenon/core/cuda_driver.hpp: the few functions of the CUDA driver that order work between producer and
+// consumer, found at run time and never linked.
 //
-// Nothing here is looked for, let alone called, before somebody exports CUDA memory: a machine without a
-// driver never notices, and no context is created that was not there.
+// Nothing here is looked for, let alone called, before somebody exports CUDA memory or imports memory with an
+// event: a machine without a driver never notices, and no context is created that was not there.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +42,26 @@ public:
         if (fault == 0) fault = stream_wait_(handle(stream), event, 0);
         const int closing = event_destroy_(event);
         if (fault == 0) fault = closing;
+        return fault == 0 ? result<void>() : failed(fault);
+    }
+
+    /// Waits for what has been queued so far on the legacy default stream of the device.
+    [[nodiscard]] result<void> finish_default_stream(int device) const noexcept {
+        const current_context here(*this, device);
+        const int fault = here.fault != 0 ? here.fault : stream_synchronize_(handle(legacy_default_stream));
+        return fault == 0 ? result<void>() : failed(fault);
+    }
+
+    /// Makes `stream` wait for an event that somebody else has recorded.
+    [[nodiscard]] result<void> wait_for_event(int device, void* event, std::intptr_t stream) const noexcept {
+        const current_context here(*this, device);
+        const int fault = here.fault != 0 ? here.fault : stream_wait_(handle(stream), event, 0);
+        return fault == 0 ? result<void>() : failed(fault);
+    }
+    /// Waits for the event here and now.
+    [[nodiscard]] result<void> finish_event(int device, void* event) const noexcept {
+        const current_context here(*this, device);
+        const int fault = here.fault != 0 ? here.fault : event_synchronize_(event);
         return fault == 0 ? result<void>() : failed(fault);
     }
 
@@ -137,7 +157,8 @@ private:
             load(push_, "cuCtxPushCurrent_v2") && load(pop_, "cuCtxPopCurrent_v2") &&
             load(synchronize_, "cuCtxSynchronize") && load(event_create_, "cuEventCreate") &&
             load(event_record_, "cuEventRecord") && load(event_destroy_, "cuEventDestroy_v2") &&
-            load(stream_wait_, "cuStreamWaitEvent") && load(copy_to_host_, "cuMemcpyDtoH_v2");
+            load(event_synchronize_, "cuEventSynchronize") && load(stream_wait_, "cuStreamWaitEvent") &&
+            load(stream_synchronize_, "cuStreamSynchronize") && load(copy_to_host_, "cuMemcpyDtoH_v2");
     }
 
     bool is_complete_ = false;
@@ -153,7 +174,9 @@ private:
     int (*event_create_)(void**, unsigned) = nullptr;
     int (*event_record_)(void*, void*) = nullptr;
     int (*event_destroy_)(void*) = nullptr;
+    int (*event_synchronize_)(void*) = nullptr;
     int (*stream_wait_)(void*, void*, unsigned) = nullptr;
+    int (*stream_synchronize_)(void*) = nullptr;
     int (*copy_to_host_)(void*, std::uintptr_t, std::size_t) = nullptr;
 };
 

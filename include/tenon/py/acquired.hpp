@@ -120,6 +120,7 @@ public:
 
     keep_alive owner;
     bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive
+    bool looking = false;                ///< nothing is to be used up: capsules of others stay as they are
     Py_buffer buffer;                    ///< used by a borrowing buffer import only
     std::int64_t storage[2 * max_rank];  ///< shape, then strides
 };

@@ -20,10 +20,11 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
 /// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
 /// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
-/// What does not meet `wanted` is refused as well.
+/// What does not meet `wanted` is refused as well. With `only_look` the first step is the last: the capsule
+/// stays as it was, and nothing keeps the memory.
 [[nodiscard]] inline rung_result take_capsule(PyObject* capsule, const import_options& options,
                                               interpreter* home, acquired& out, error& why,
-                                              const request& wanted = {}) noexcept {
+                                              const request& wanted = {}, bool only_look = false) noexcept {
     const critical_section alone(capsule);
     const char* const name = PyCapsule_GetName(capsule);
     const auto is_named = [&](const char* expected) {
@@ -65,6 +66,7 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         why = ok.error();
         return rung_result::refused;
     }
+    if (only_look) return rung_result::taken;
     if (options.copy == false && out.is_copied()) {
         why = refused("flags", "copy=False was asked for and the producer made a copy");
         return rung_result::refused;

@@ -15,6 +15,7 @@
 #include <tenon/py/copy.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/import/array_interface.hpp>
+#include <tenon/py/import/arrow.hpp>
 #include <tenon/py/import/buffer.hpp>
 #include <tenon/py/import/capsule.hpp>
 #include <tenon/py/import/cuda_array_interface.hpp>
@@ -37,6 +38,7 @@ enum class rung : unsigned char {
     cuda_interface,
     buffer_protocol,
     array_interface,
+    arrow,
     capsule,
     count,
 };
@@ -52,6 +54,7 @@ inline constexpr rung_text rung_texts[] = {
     {"__cuda_array_interface__", "no such attribute"},
     {"buffer protocol", "the type does not support it"},
     {"__array_interface__", "no such attribute"},
+    {"Arrow", "no __arrow_c_array__, __arrow_c_device_array__ or __arrow_c_stream__"},
     {"DLPack capsule", "not a capsule"},
 };
 static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
@@ -60,20 +63,33 @@ static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
 class refusals {
 public:
     void note(rung r, const error& why) noexcept {
-        answers_[static_cast<std::size_t>(r)] = answer::refused;
+        note(r, rung_result::refused);
         reasons_[static_cast<std::size_t>(r)] = why;
         if (!any_) first_ = why.code;
         any_ = true;
     }
-    void note_absent(rung r) noexcept { answers_[static_cast<std::size_t>(r)] = answer::absent; }
+    void note(rung r, rung_result answer) noexcept {
+        auto& slot = answers_[static_cast<std::size_t>(r)];
+        if (!slot) order_[count_++] = r;
+        slot = answer;
+    }
+
+    /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
+    template <class Fn>
+    void for_each(Fn&& fn) const {
+        for (std::size_t i = 0; i < count_; ++i) {
+            const auto at = static_cast<std::size_t>(order_[i]);
+            fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
+        }
+    }
 
     /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
     TENON_COLD void raise_for(PyObject* obj) const noexcept try {
         std::string list;
         for (std::size_t i = 0; i < rungs; ++i) {
-            if (answers_[i] == answer::untried) continue;
+            if (!answers_[i]) continue;
             list += std::string("\n  ") + rung_texts[i].name + ": ";
-            list += answers_[i] == answer::refused ? reasons_[i].message() : rung_texts[i].absent;
+            list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
         const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
         if (any_)
@@ -92,9 +108,10 @@ public:
     }
 
 private:
-    enum class answer : unsigned char { untried, absent, refused };
     static constexpr auto rungs = static_cast<std::size_t>(rung::count);
-    answer answers_[rungs] = {};
+    std::optional<rung_result> answers_[rungs];  // of those that were tried
+    rung order_[rungs] = {};
+    std::size_t count_ = 0;
     bool any_ = false;
     errc first_ = errc::not_an_array;
     error reasons_[rungs];  // read only where the answer is `refused`
@@ -110,6 +127,7 @@ private:
     dlpack::probe(type, here, plan);
     cuda_array_interface::probe(type, here, plan);
     array_interface::probe(type, here, plan);
+    arrow::probe(type, here, plan);
     buffer::probe(type, plan);
     const framework_habits* const habits = habits_of(type);
     if (habits != nullptr) {
@@ -180,6 +198,16 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     return got;
 }
 
+/// What `__dlpack__` has raised is the producer's own word, and ends the climb, unless it only says "not in
+/// this way" and the type has another: Arrow's arrays refuse lists of a fixed size there, which Arrow's own
+/// interface can say. It is kept for when that does not lead anywhere either.
+[[nodiscard]] inline rung_result leave_it_to_arrow(const type_plan& plan, error& why, ref& refusal) noexcept {
+    if (!arrow::is_declared(plan) || !arrow::is_refusal_pending()) return rung_result::raised;
+    refusal = pending_exception();
+    why = refused("", "it raised an exception");
+    return rung_result::refused;
+}
+
 /// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
 struct tried_already {
     rung which;
@@ -207,9 +235,10 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
     return true;
 }
 
-/// The ladder. Leaves the tensor in `out`, or an exception set.
+/// The ladder. Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
 TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable,
-                                           acquired& out, tried_already* tried = nullptr) noexcept {
+                                           acquired& out, tried_already* tried = nullptr,
+                                           refusals* report = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
     if (PyType_Check(obj) != 0) {
@@ -226,9 +255,11 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     else if (!make_plan(type, *here, plan))
         return false;
 
-    refusals told;
+    refusals unread;
+    refusals& told = report != nullptr ? *report : unread;
     error why{};
     ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
+    ref dlpack_refusal;
     rung_result answer = rung_result::absent;
     // Runs one rung and says whether the climb ends there.
     const auto ends_at = [&](rung r, bool applies, auto&& take) {
@@ -241,15 +272,18 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             out.owner.reset();
             answer = rung_result::refused;
         }
-        if (answer == rung_result::absent) told.note_absent(r);
-        if (answer == rung_result::refused) told.note(r, why);
+        if (answer == rung_result::refused)
+            told.note(r, why);
+        else
+            told.note(r, answer);
         return answer == rung_result::taken || answer == rung_result::raised;
     };
     // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the
     // same library would only say it again, or trip over it.
     const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
     const import_policy policy = options.policy();
-    const bool host_will_do = !options.to || *options.to == device{};  // for rungs that know no other place
+    // Rungs that know no other place are left out where there is a better one to ask.
+    const bool host_will_do = !options.to || *options.to == device{};
     if (plan.masked) {
         answer = numpy::check_mask(obj, why);
         if (answer != rung_result::taken) {
@@ -284,22 +318,36 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                                           swallowed);
                            })) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
-                          [&] { return take_dlpack(obj, plan, options, writable, *here, out, why); }) ||
-                  ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
-                          [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
-                  (!plan.prefer_buffer &&
-                   ends_at(rung::buffer_protocol, plan.has_buffer && host_will_do,
-                           [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
-                  ends_at(rung::array_interface, host_will_do,
-                          [&] { return array_interface::take(obj, plan, policy, *here, out, why); });
+                          [&] {
+                              const rung_result got =
+                                  take_dlpack(obj, plan, options, writable, *here, out, why);
+                              return got == rung_result::raised ? leave_it_to_arrow(plan, why, dlpack_refusal)
+                                                                : got;
+                          }) ||
+                  (!dlpack_refusal &&
+                   (ends_at(
+                        rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
+                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
+                    (!plan.prefer_buffer &&
+                     ends_at(rung::buffer_protocol, plan.has_buffer,
+                             [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
+                    ends_at(rung::array_interface, true,
+                            [&] { return array_interface::take(obj, plan, policy, *here, out, why); }))) ||
+                  ends_at(rung::arrow, true,
+                          [&] { return arrow::take(obj, plan, options, *here, out, why); });
     if (answer == rung_result::raised && swallowed) {
         // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
         ref later = pending_exception();
         restore_exception(std::move(swallowed));
         chain_behind(std::move(later));
     }
-    if (ended && answer != rung_result::refused) return answer == rung_result::taken;
-    told.raise_for(obj);
+    if (ended && answer == rung_result::taken) return true;
+    if (answer != rung_result::raised) told.raise_for(obj);
+    if (dlpack_refusal) {
+        ref later = pending_exception();
+        restore_exception(std::move(dlpack_refusal));
+        chain_behind(std::move(later));
+    }
     return false;
 }
 

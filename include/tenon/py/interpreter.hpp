@@ -35,6 +35,9 @@ public:
     PyObject* cuda_array_interface = nullptr;
     PyObject* array_interface = nullptr;
     PyObject* array_typestr = nullptr;
+    PyObject* arrow_array = nullptr;
+    PyObject* arrow_device_array = nullptr;
+    PyObject* arrow_stream = nullptr;
     PyObject* is_conj = nullptr;
     PyObject* is_neg = nullptr;
     PyObject* requires_grad = nullptr;
@@ -207,6 +210,9 @@ private:
                      {&cuda_array_interface, "__cuda_array_interface__"},
                      {&array_interface, "__array_interface__"},
                      {&array_typestr, "__array_typestr__"},
+                     {&arrow_array, "__arrow_c_array__"},
+                     {&arrow_device_array, "__arrow_c_device_array__"},
+                     {&arrow_stream, "__arrow_c_stream__"},
                      {&is_conj, "is_conj"},
                      {&is_neg, "is_neg"},
                      {&requires_grad, "requires_grad"},
@@ -241,10 +247,11 @@ private:
 
     void clear() noexcept {
         PyObject** const slots[] = {
-            &dlpack,          &dlpack_device,    &exchange_api,   &exchange_api_1_2, &cuda_array_interface,
-            &array_interface, &array_typestr,    &is_conj,        &is_neg,           &requires_grad,
-            &untyped_storage, &max_version,      &stream,         &dl_device,        &copy,
-            &our_version,     &only_max_version, &malformed_error};
+            &dlpack,          &dlpack_device, &exchange_api,  &exchange_api_1_2,   &cuda_array_interface,
+            &array_interface, &array_typestr, &arrow_array,   &arrow_device_array, &arrow_stream,
+            &is_conj,         &is_neg,        &requires_grad, &untyped_storage,    &max_version,
+            &stream,          &dl_device,     &copy,          &our_version,        &only_max_version,
+            &malformed_error};
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
         call::drop(producer_type.exchange(nullptr));
         call::drop(library_functions.exchange(nullptr));

@@ -184,6 +184,9 @@ struct type_plan {
     attribute_place cuda_array_interface = attribute_place::nowhere;
     attribute_place array_interface = attribute_place::nowhere;
     attribute_place array_typestr = attribute_place::nowhere;
+    attribute_place arrow_array = attribute_place::nowhere;
+    attribute_place arrow_device_array = attribute_place::nowhere;
+    attribute_place arrow_stream = attribute_place::nowhere;
     unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
     PyInterpreterState* interpreter = nullptr;
     const abi::exchange_api* table = nullptr;

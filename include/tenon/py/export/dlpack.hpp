@@ -12,6 +12,7 @@
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arguments.hpp>
 #include <tenon/py/copy.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
@@ -20,17 +21,6 @@
 namespace tenon::py {
 
 namespace detail {
-
-/// Runs `fn(driver)` without the GIL, because the driver may block.
-template <class Fn>
-[[nodiscard]] result<void> ask_driver(const cuda::driver& driver, Fn&& fn) noexcept {
-    return foreign_code([&] {
-        PyThreadState* const released = PyEval_SaveThread();
-        const result<void> done = fn(driver);
-        PyEval_RestoreThread(released);
-        return done;
-    });
-}
 
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
 /// number has no meaning there, or the driver fails.
@@ -71,18 +61,6 @@ template <class Fn>
         *driver, [&](const cuda::driver& d) { return d.wait_for_default_stream(where.id, *stream); });
     if (!waits) raise(waits.error(), "tenon: ");
     return waits.has_value();
-}
-
-/// Memory that a device writes to as well is complete only once the device is done; false with an exception
-/// set on failure. Where there is no device nothing can be pending.
-[[nodiscard]] inline bool finish_device_work(device where) noexcept {
-    if (where.type != abi::device_code::cuda_host && where.type != abi::device_code::cuda_managed)
-        return true;
-    const cuda::driver* const driver = cuda::driver::get();
-    if (driver == nullptr || !driver->has_device()) return true;
-    const auto done = ask_driver(*driver, [](const cuda::driver& d) { return d.synchronize(); });
-    if (!done) raise(done.error(), "tenon: ");
-    return done.has_value();
 }
 
 /// A compact copy of CUDA memory on the host; nullopt with an exception set on failure. All the memory

@@ -144,8 +144,8 @@ template <class T>
 
 /// Gives the class `type`, whose objects hold a `T` that `tensor_info describe(T&)` describes, every protocol
 /// of a producer: `__dlpack__`, `__dlpack_device__`, the C exchange table, the buffer protocol,
-/// `__array_interface__`, `__cuda_array_interface__` and `__array__`. What is exported keeps the object
-/// alive; its memory must stay where it is meanwhile.
+/// `__array_interface__`, `__cuda_array_interface__`, `__array__`, and Arrow's `__arrow_c_array__` and its
+/// like. What is exported keeps the object alive; its memory must stay where it is meanwhile.
 ///
 /// `get` is a lambda without captures that finds the `T` in an object; null means that there is none. Without
 /// it, the objects are `py::boxed<T>`. To be called once, before the class is derived from. False with an

@@ -77,6 +77,20 @@ struct TENON_PRIVATE tensor_source {
     return owner;
 }
 
+/// The owner as people want to know it: of a Tensor over a Tensor, what the last of them belongs to.
+[[nodiscard]] inline PyObject* root_owner_of(const tensor& t) noexcept {
+    PyObject* owner = owner_of(t);
+    const interpreter* const here = interpreter::current();
+    if (here == nullptr) PyErr_Clear();
+    while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
+        const auto& held = as_tensor_object(owner)->held;
+        PyObject* const next = held ? owner_of(*held) : nullptr;
+        if (next == nullptr) break;
+        owner = next;
+    }
+    return owner;
+}
+
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
     Py_VISIT(Py_TYPE(self));
     const auto& held = as_tensor_object(self)->held;
@@ -150,7 +164,7 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
                       ", device=" + name(t.device());
     if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
     if (t.is_read_only()) out += ", readonly";
-    if (PyObject* const owner = owner_of(t); owner != nullptr && owner != Py_None)
+    if (PyObject* const owner = root_owner_of(t); owner != nullptr && owner != Py_None)
         out += ", owner=" + short_type_name(Py_TYPE(owner));
     return out + ")";
 }
@@ -184,9 +198,16 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
 using tensor_protocols = protocols<tensor_source>;
 
 [[nodiscard]] inline PyObject* make_producer_type() noexcept {
+    static PyMethodDef* const protocol = tensor_protocols::methods();
+    static_assert(tensor_protocols::method_count == 6);
     static PyMethodDef methods[] = {
-        tensor_protocols::methods()[0], tensor_protocols::methods()[1],
-        tensor_protocols::methods()[2], {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
+        protocol[0],
+        protocol[1],
+        protocol[2],
+        protocol[3],
+        protocol[4],
+        protocol[5],
+        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
     };
 
@@ -220,7 +241,7 @@ using tensor_protocols = protocols<tensor_source>;
             return Py_BuildValue("(II)", t.version().major, t.version().minor);
         }>("version", "DLPack version the producer stated, or None when its protocol states none."),
         make_property<[](const tensor& t) {
-            PyObject* const owner = owner_of(t);
+            PyObject* const owner = root_owner_of(t);
             return ref::borrow(owner != nullptr ? owner : Py_None).release();
         }>("owner", "The object the memory belongs to, or None where only its producer knows."),
         {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -233,7 +254,7 @@ using tensor_protocols = protocols<tensor_source>;
 
     PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
-                                      "as a buffer, or by an array interface.")},
+                                      "as a buffer, by an array interface, or as an Arrow array.")},
         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tensor)},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_clear, reinterpret_cast<void*>(clear_tensor)},

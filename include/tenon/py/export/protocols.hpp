@@ -11,6 +11,7 @@
 #include <tenon/py/call.hpp>
 #include <tenon/py/copy.hpp>
 #include <tenon/py/export/array_interface.hpp>
+#include <tenon/py/export/arrow.hpp>
 #include <tenon/py/export/buffer.hpp>
 #include <tenon/py/export/dlpack.hpp>
 #include <tenon/py/export/exchange_table.hpp>
@@ -118,6 +119,30 @@ struct TENON_PRIVATE protocols {
         const tensor_ref* const t = Source::read(self, room);
         return t != nullptr ? answer_cuda_array_interface(*t) : nullptr;
     }
+    static PyObject* arrow_schema(PyObject* self, PyObject*) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_arrow_schema(*t) : nullptr;
+    }
+    static PyObject* arrow_array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                                 PyObject* names) noexcept {
+        interpreter* const here = interpreter::current();
+        if (here == nullptr || !arrow_keywords::read("__arrow_c_array__", false, args, positional, names))
+            return nullptr;
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_arrow_array(*t, self, here) : nullptr;
+    }
+    static PyObject* arrow_device_array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                                        PyObject* names) noexcept {
+        interpreter* const here = interpreter::current();
+        if (here == nullptr ||
+            !arrow_keywords::read("__arrow_c_device_array__", true, args, positional, names))
+            return nullptr;
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_arrow_device_array(*t, self, here) : nullptr;
+    }
     static int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
         acquired room;
         if (view == nullptr) {
@@ -137,8 +162,9 @@ struct TENON_PRIVATE protocols {
     }
 
     /// Ending with an empty entry, as everything here that CPython reads.
+    static constexpr std::size_t method_count = 6;
     static PyMethodDef* methods() noexcept {
-        static PyMethodDef table[] = {
+        static PyMethodDef table[method_count + 1] = {
             {"__dlpack__", detail::as_method(dlpack), METH_FASTCALL | METH_KEYWORDS,
              "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
              "Export as a DLPack capsule over the same memory."},
@@ -146,6 +172,14 @@ struct TENON_PRIVATE protocols {
              "__dlpack_device__($self, /)\n--\n\nThe device as a (type, id) pair."},
             {"__array__", detail::as_method(array), METH_FASTCALL | METH_KEYWORDS,
              "__array__($self, /, dtype=None, copy=None)\n--\n\nThe same memory as a numpy.ndarray."},
+            {"__arrow_c_schema__", arrow_schema, METH_NOARGS,
+             "__arrow_c_schema__($self, /)\n--\n\nThe element type as a capsule of Arrow's."},
+            {"__arrow_c_array__", detail::as_method(arrow_array), METH_FASTCALL | METH_KEYWORDS,
+             "__arrow_c_array__($self, /, requested_schema=None)\n--\n\n"
+             "The same memory as an Arrow array, if it has one axis without gaps: two capsules."},
+            {"__arrow_c_device_array__", detail::as_method(arrow_device_array), METH_FASTCALL | METH_KEYWORDS,
+             "__arrow_c_device_array__($self, /, requested_schema=None, **kwargs)\n--\n\n"
+             "The same on any device."},
             {nullptr, nullptr, 0, nullptr},
         };
         return table;

@@ -14,7 +14,8 @@ namespace tenon::py::bare_capsule {
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (!PyCapsule_CheckExact(obj)) return rung_result::absent;
     // A copy is writable, whatever it is made of.
-    return take_capsule(obj, options, &here, out, why, {.writable = writable && options.copy != true});
+    return take_capsule(obj, options, &here, out, why, {.writable = writable && options.copy != true},
+                        out.looking);
 }
 
 }  // namespace tenon::py::bare_capsule

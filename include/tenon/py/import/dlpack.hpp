@@ -11,6 +11,7 @@
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/protocol_method.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -26,28 +27,13 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
 
 namespace detail {
 
-/// Calls a method that may be a plain one, a property, an instance attribute or nothing. `args[0]` is the
-/// object. `found` tells absence (also a method set to None) from a call that failed.
-[[nodiscard]] inline ref call_method(attribute_place place, PyObject* name, PyObject* const* args,
-                                     PyObject* keywords, bool& found) noexcept {
-    found = place != attribute_place::nowhere;
-    if (!found) return {};
-    if (place == attribute_place::method) return ref::take(call::keyword_method(name, args, keywords));
-    PyObject* got = nullptr;
-    const int there = call::optional_attr(args[0], name, &got);
-    const ref bound = ref::take(got);
-    if (there < 0) return {};
-    found = there > 0 && bound.get() != Py_None;
-    if (!found) return {};
-    return ref::take(call::keyword_call(bound.get(), args + 1, keywords));
-}
-
 /// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
 [[nodiscard]] inline rung_result stated_device(PyObject* obj, const type_plan& plan, const interpreter& names,
                                                std::optional<device>& out, error& why) noexcept {
     PyObject* args[2] = {nullptr, obj};
     bool found = false;
-    const ref answer = call_method(plan.dlpack_device, names.dlpack_device, args + 1, nullptr, found);
+    const ref answer =
+        call_protocol_method(plan.dlpack_device, names.dlpack_device, args + 1, nullptr, found);
     if (!answer) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::taken;
     if (!PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2) {
         why = malformed("__dlpack_device__", "it did not return a pair of integers");
@@ -101,7 +87,7 @@ public:
                 PyTuple_SET_ITEM(keywords.get(), static_cast<Py_ssize_t>(i), keys_[i]);
             }
         }
-        return call_method(place, names_.dlpack, args_ + 1, keywords.get(), found);
+        return call_protocol_method(place, names_.dlpack, args_ + 1, keywords.get(), found);
     }
 
 private:
@@ -223,7 +209,9 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     }
     import_options told = options;
     if (plan.immutable) told.trust_legacy = false;
-    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why);
+    // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
+    const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
+    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, {}, only_look);
     {
         const error_guard guard;  // a capsule's destructor may leave an exception behind
         capsule = ref();

@@ -77,7 +77,14 @@ int cuMemcpyDtoH_v2(void* to, uintptr_t from, size_t bytes) {
     if (fault == 0) memcpy(to, (const void*)from, bytes);
     return fault;
 }
+int cuStreamSynchronize(void* stream) {
+    return note("cuStreamSynchronize", " %zu%s", (size_t)stream, depth == 1 ? "" : " without a context");
+}
 #if !defined(WITHOUT_EVENTS)
+int cuEventSynchronize(void* awaited) {
+    return note("cuEventSynchronize", " %s%s", awaited == event ? "event" : "?",
+                depth == 1 ? "" : " without a context");
+}
 int cuEventCreate(void** out, unsigned flags) {
     const int fault = note("cuEventCreate", " %u", flags);
     *out = event;

@@ -1,0 +1,223 @@
+# python/tenon/_limits.py: the words in which a library's limits are written: what it minds, why, and what helps.
+"""Limits of libraries."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tenon._core import Tensor
+
+Condition = Callable[[Tensor], bool]
+#: Of the object the user has and its Tensor: what to write instead of `obj`, or what to do.
+Fix = Callable[[object, Tensor], str]
+
+COPY = "tenon.asdlpack(obj, copy=True)"
+ON_CPU = 'tenon.asdlpack(obj, device="cpu")'
+
+
+class Limit(NamedTuple):
+    """Something a library does not take, or not without a copy."""
+
+    applies: Condition
+    #: Half a sentence about the tensor, "{t}", whose element type is "{dtype}".
+    reason: str
+    fix: Fix
+    #: What the library does about it.
+    outcome: str = "refused"
+    #: The library does not notice: it would crash, or show other numbers. Such a tensor is never handed over.
+    unnoticed: bool = False
+    #: The first version that has the limit no more.
+    until: tuple[int, ...] | None = None
+
+    def reason_for(self, t: Tensor) -> str:
+        return self.reason.format(t=t, dtype=dtype_name(t))
+
+
+# --- what is looked at ------------------------------------------------------------------------------
+
+PLAIN = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+)
+FLOAT8 = frozenset(
+    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+    "float8_e8m0fnu".split()
+)
+WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
+HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
+
+#: Stands in a sentence for the name of an element type that has none.
+NAMELESS = "of this kind"
+_PADDED = 4  # DLPack's flag: a byte for each element of less than 8 bits
+
+
+def dtype_name(t: Tensor) -> str:
+    try:
+        return str(t.dtype)
+    except TypeError:  # nobody has a name for it
+        return NAMELESS
+
+
+def kind_of_device(t: Tensor) -> str:
+    return str(t.device).partition(":")[0]
+
+
+def other_dtype_than(names: frozenset[str]) -> Condition:
+    return lambda t: dtype_name(t) not in names
+
+
+def dtype_in(names: frozenset[str]) -> Condition:
+    return lambda t: dtype_name(t) in names
+
+
+def other_device_than(kinds: frozenset[str]) -> Condition:
+    return lambda t: kind_of_device(t) not in kinds
+
+
+def is_padded(t: Tensor) -> bool:
+    return bool(t.flags & _PADDED)
+
+
+def is_complex(t: Tensor) -> bool:
+    return dtype_name(t).startswith("complex")
+
+
+def is_readonly(t: Tensor) -> bool:
+    return t.readonly
+
+
+def has_negative_strides(t: Tensor) -> bool:
+    return t.size > 0 and any(step < 0 for n, step in zip(t.shape, t.strides, strict=True) if n > 1)
+
+
+def is_not_row_major(t: Tensor) -> bool:
+    return not t.is_contiguous
+
+
+def is_not_compact(t: Tensor) -> bool:
+    """Whether the elements, in some order of the axes, do not lie side by side."""
+    if t.size == 0:
+        return False
+    expected = 1
+    for step, extent in sorted((step, n) for n, step in zip(t.shape, t.strides, strict=True) if n > 1):
+        if step != expected:
+            return True
+        expected *= extent
+    return False
+
+
+def is_off(alignment: int) -> Condition:
+    return lambda t: t.size > 0 and t.data_ptr % alignment != 0
+
+
+def has_more_axes_than(most: int) -> Condition:
+    return lambda t: t.ndim > most
+
+
+def numpy_has_no_such(t: Tensor) -> bool:
+    """Whether neither NumPy nor ml_dtypes has the element type. Imports ml_dtypes for what NumPy has not."""
+    name = dtype_name(t)
+    if name in PLAIN:
+        return False
+    if name == NAMELESS or (t.dtype.bits * t.dtype.lanes < 8 and not is_padded(t)):
+        return True
+    try:
+        return not hasattr(importlib.import_module("ml_dtypes"), name)
+    except ImportError:
+        return True
+
+
+# --- what helps -------------------------------------------------------------------------------------
+
+
+def copy_it(obj: object, t: Tensor) -> str:
+    """A copy of ours is row-major, aligned to 64 bytes, writable and on the CPU."""
+    return COPY if kind_of_device(t) in HOST else ON_CPU
+
+
+def move_to_cpu(obj: object, t: Tensor) -> str:
+    kind = kind_of_device(t)
+    if kind in HOST:
+        return COPY
+    return ON_CPU if kind == "cuda" else "copy it to the CPU with the library it comes from"
+
+
+_CASTS = {
+    "cupy": 'obj.astype("{0}")',
+    "jax": 'obj.astype("{0}")',
+    "jaxlib": 'obj.astype("{0}")',
+    "numpy": 'obj.astype("{0}")',
+    "paddle": 'obj.astype("{0}")',
+    "pyarrow": 'obj.cast("{0}")',
+    "tensorflow": 'tensorflow.cast(obj, "{0}")',
+    "torch": "obj.to(torch.{0})",
+}
+
+
+def package_of(obj: object) -> str:
+    return type(obj).__module__.partition(".")[0]
+
+
+def cast_it(obj: object, t: Tensor) -> str:
+    """The next element type that everybody has."""
+    name = dtype_name(t)
+    if name == "bool":
+        wanted = "uint8"
+    elif name == "complex32":
+        wanted = "complex64"
+    elif name.startswith(("int", "uint")):
+        wanted = "int8" if name.startswith("int") else "uint8"
+    elif name.startswith(("float", "bfloat")) and "_x2" not in name:
+        wanted = "float32"
+    else:
+        return "make numbers of another type of it, with the library it comes from"
+    if (known := _CASTS.get(package_of(obj))) is not None:
+        return known.format(wanted)
+    if numpy_has_no_such(t):
+        return f"make {wanted} of it, with the library it comes from"
+    taken = "obj" if isinstance(obj, Tensor) else "tenon.asdlpack(obj)"
+    return f'{taken}.numpy().astype("{wanted}")'
+
+
+def cast_or_split_it(obj: object, t: Tensor) -> str:
+    """As `cast_it`, for whom has no complex numbers: the real and the imaginary parts by turns."""
+    halves = {"complex64": "float32", "complex128": "float64"}.get(dtype_name(t))
+    if halves is None:
+        return cast_it(obj, t)
+    taken = "tenon.asdlpack(obj)" if t.is_contiguous else COPY
+    return f'{taken}.numpy().view("{halves}")'
+
+
+def flatten_it(obj: object, t: Tensor) -> str:
+    return "reshape it to fewer axes, with the library it comes from"
+
+
+def say(text: str) -> Fix:
+    return lambda obj, t: text
+
+
+# --- libraries that are here ------------------------------------------------------------------------
+
+
+def loaded(module: str) -> Any:
+    """The module if somebody has imported it, else None."""
+    return sys.modules.get(module)
+
+
+def version_of(module: str, distribution: str) -> tuple[int, ...] | None:
+    """The version that is loaded or installed, its numbers only; None if there is none. Imports nothing of it."""
+    text = getattr(loaded(module), "__version__", None)
+    if text is None:
+        metadata = importlib.import_module("importlib.metadata")
+        try:
+            text = metadata.version(distribution)
+        except metadata.PackageNotFoundError:
+            return None
+    numbers = []
+    for part in str(text).split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)

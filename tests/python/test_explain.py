@@ -1,0 +1,283 @@
+# tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array, no cell left out.
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+from awkward import AWKWARD, NOWHERE, memory
+from real_support import elsewhere, has, need, script
+
+import tenon
+from tenon._libraries import LIBRARIES
+
+HERE = Path(__file__).parent
+TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", "tvm_ffi"]
+CLASH = {"tensorflow", "paddle"}  # crash each other in one process
+# What makes it ends the process once TensorFlow is in it: two copies of LLVM.
+IMPOSSIBLE = {("torch: fake", "tensorflow")}
+QUESTIONS = ("said", "by_the_door", "by_to", "fixed")
+
+
+def test_every_library_is_asked():
+    """All but CuPy, which needs a GPU: test_cupy_... below, and the tests that have one."""
+    assert [*TARGETS, "cupy"] == sorted(LIBRARIES, key=[*TARGETS, "cupy"].index)
+
+
+def rows_for(target: str) -> list[str]:
+    """What can be made in one process with the target."""
+    return [
+        name
+        for name, (library, _) in AWKWARD.items()
+        if (library == target or library not in CLASH) and (name, target) not in IMPOSSIBLE
+    ]
+
+
+def ask(cells: list[tuple[str, str]], loading: str, answers) -> dict[tuple[str, str], dict[str, object]]:
+    """What each question is answered for each row and target, in a child process that goes on after a crash."""
+    cases = {
+        f"{question} / {row} / {target}": f"awkward.{question}({row!r}, {target!r})"
+        for row, target in cells
+        for question in QUESTIONS
+        if not (row.startswith("nowhere") and question in ("by_the_door", "fixed"))
+    }
+    env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0"}
+    setup = f"import sys; sys.path.insert(0, {str(HERE)!r}); import awkward; awkward.load({loading!r})"
+    outcomes = elsewhere(setup, cases, answers, env=env)
+    assert list(outcomes) == list(cases)
+    table: dict[tuple[str, str], dict[str, object]] = {cell: {} for cell in cells}
+    for case, outcome in outcomes.items():
+        question, row, target = case.split(" / ")
+        if outcome.crashed:
+            answer = ("crashed", outcome.crashed)
+        elif outcome.raised:
+            answer = ("raised", f"{outcome.raised[0]}: {outcome.message}")
+        else:
+            answer = ast.literal_eval(outcome.accepted())
+        table[row, target][question] = answer
+    return table
+
+
+def check(table: dict[tuple[str, str], dict[str, object]]) -> int:
+    """Every cell: what was said is what happened, in every way to do it; what helps, helps. The number of cells."""
+    wrong = []
+    for (row, target), answers in table.items():
+        outcome, reason, fix, notes = answers["said"] if len(answers["said"]) == 4 else (*answers["said"], "", ())
+        happened, words = answers.get("by_the_door", (outcome, ""))
+        if happened == "crashed":  # `to` must not have let it come to that
+            happened = "refused"
+        came, message = answers["by_to"]
+        ended, done = answers.get("fixed", ("shared", []))
+        faults = [
+            f"said {outcome}, but the library: {happened} {words}" if outcome != happened else "",
+            f"said {outcome}, but to(): {came} {message}" if outcome != came else "",
+            f"shared, and yet {reason!r} {fix!r}" if outcome == "shared" and (reason or fix) else "",
+            "no reason or no fix" if outcome != "shared" and not (reason and fix) else "",
+            f"a note where it is not shared: {notes}" if outcome != "shared" and notes else "",
+            f"to() does not say why: {message}" if not says_why(message, reason) else "",
+            f"after {done}: {ended}" if ended not in ("shared", "told") else "",
+            "told for what is shared" if outcome == "shared" and (ended, done) != ("shared", []) else "",
+        ]
+        wrong += [f"{row} -> {target}: {fault}" for fault in faults if fault]
+    assert not wrong, f"{len(wrong)} wrong\n" + "\n".join(wrong)
+    return len(table)
+
+
+def says_why(message: str, reason: str) -> bool:
+    """Of a tensor that `to` refused: the reason is in its message. What `asdlpack` refused is its own affair."""
+    return "does not take this tensor" not in message or (message.startswith("BufferError: ") and reason in message)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_said_and_done(target, tmp_path, record_property):
+    need_here(target)
+    rows = rows_for(target)
+    here = [row for row in rows if has(AWKWARD[row][0])]
+    cells = check(ask([(row, target) for row in here], target, tmp_path / "answers"))
+    assert cells == len(here)
+    if all(has(library) for library, _ in AWKWARD.values()):
+        others = sum(library in CLASH and library != target for library, _ in AWKWARD.values())
+        assert cells == len(AWKWARD) - others - (target == "tensorflow") > 250
+    record_property("cells", cells)
+    print(f"{cells} cells of {target}, {len(rows) - len(here)} left out for libraries that are not installed")
+
+
+@pytest.mark.parametrize("producer", sorted(CLASH))
+def test_said_and_done_from(producer, tmp_path):
+    """What only one of the two can make, to all the others."""
+    need_here(producer)
+    rows = [row for row, (library, _) in AWKWARD.items() if library == producer]
+    targets = [t for t in TARGETS if has(t) and t not in CLASH]
+    cells = check(ask([(row, target) for target in targets for row in rows], producer, tmp_path / "answers"))
+    assert cells == len(rows) * len(targets) > 0
+
+
+def need_here(module: str) -> None:
+    """Skips without importing it into this process, which has others in it."""
+    if not has(module):
+        pytest.skip(f"{module} is not installed")
+
+
+# --- what cannot be told by trying here -------------------------------------------------------------
+
+
+def test_cupy_takes_what_is_on_the_gpu():
+    """Its rules, as its documentation has them; the tests that have a GPU try them."""
+    assert tenon.explain(memory(device="cuda:0"), "cupy").outcome == "shared"
+    assert tenon.explain(memory(device="cuda_managed"), "cupy").outcome == "shared"
+    on_cpu = tenon.explain(memory(), "cupy")
+    assert (on_cpu.outcome, on_cpu.fix) == ("refused", "cupy.asarray(obj)")
+    assert tenon.explain(memory(dtype="float8_e5m2", device="cuda:0"), "cupy").outcome == "refused"
+    assert "no read-only" in tenon.explain(memory(device="cuda:0", readonly=True), "cupy").notes[0]
+
+
+@pytest.mark.skipif(not NOWHERE, reason="this machine has a GPU")
+@pytest.mark.skipif(has("cupy"), reason="cupy is installed")
+def test_a_library_that_is_missing_is_said_to_be():
+    answer = tenon.explain(memory(device="cuda:0"), "cupy")
+    assert answer
+    assert answer.notes[-1] == "cupy is not installed here"
+
+
+def test_gpu_memory_goes_to_the_cpu_first():
+    answer = tenon.explain(memory(device="cuda:0"), "numpy")
+    assert (answer.outcome, answer.fix) == ("refused", 'tenon.asdlpack(obj, device="cpu")')
+    assert "cuda:0" in answer.reason
+
+
+# --- how it is said ---------------------------------------------------------------------------------
+
+
+def test_shared():
+    answer = tenon.explain(memory(), "torch")
+    assert answer == ("torch", "shared", "", "", ())
+    assert answer.zero_copy
+    assert str(answer) == "Shared with torch."
+
+
+def test_refused():
+    answer = tenon.explain(memory(shape=(4,), strides=(-1,)), "torch")
+    assert not answer
+    assert not answer.zero_copy
+    assert answer.reason == "its strides (-1,) go backwards, and torch takes no negative ones"
+    assert str(answer) == f"Refused on the way to torch: {answer.reason}.\nWhat helps: tenon.asdlpack(obj, copy=True)"
+
+
+def test_copied():
+    answer = tenon.explain(memory(offset=4), "jax")
+    assert (answer.outcome, answer.zero_copy) == ("copied", False)
+    assert str(answer).startswith("Copied on the way to jax: its memory is not aligned to 64 bytes")
+
+
+@pytest.mark.parametrize("target", [name for name, library in LIBRARIES.items() if library.forgets_readonly])
+def test_note_on_read_only_memory(target):
+    device = "cuda:0" if target == "cupy" else "cpu"
+    answer = tenon.explain(memory(readonly=True, device=device), target)
+    assert answer
+    assert answer.notes[0] == f"{target} has no read-only arrays, and will let this memory be written to"
+    assert f"Note: {answer.notes[0]}." in str(answer)
+
+
+def test_it_cannot_be_changed():
+    with pytest.raises(AttributeError):
+        tenon.explain(memory(), "torch").outcome = "shared"
+
+
+@pytest.mark.parametrize(("target", "exception"), [("nobody", ValueError), (3, TypeError), (sys, ValueError)])
+def test_wrong_target(target, exception):
+    with pytest.raises(exception, match="tenon: "):
+        tenon.explain(b"", target)
+
+
+def test_capsules_are_not_looked_at():
+    capsule = memory().__dlpack__(max_version=(1, 0))
+    with pytest.raises(TypeError, match="only once"):
+        tenon.explain(capsule, "numpy")
+    assert tenon.asdlpack(capsule).shape == (6,)  # and is still good
+
+
+def test_memory_errors_pass():
+    class Exhausted:
+        def __dlpack__(self, **_):
+            raise MemoryError
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    with pytest.raises(MemoryError):
+        tenon.explain(Exhausted(), "numpy")
+
+
+def test_a_producer_that_raises_is_quoted():
+    class Broken:
+        def __dlpack__(self, **_):
+            raise RuntimeError("out of order until Monday")
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    answer = tenon.explain(Broken(), "torch")
+    assert (answer.outcome, answer.reason) == ("refused", "out of order until Monday")
+    assert answer.fix
+
+
+def test_a_module_nobody_knows():
+    strict = need("array_api_strict")
+    answer = tenon.explain(memory(), strict)
+    assert answer
+    assert "knows nothing" in answer.notes[0]
+
+
+def test_a_submodule_is_its_library():
+    assert tenon.explain(memory(), need("numpy").linalg).target == "numpy"
+
+
+def test_no_library_is_imported():
+    """Not for what is on the CPU; and not by `import tenon`, which does not need dataclasses either."""
+    program = f"""
+import array, sys, tenon
+assert "dataclasses" not in sys.modules
+numbers = array.array("d", range(6))
+for target in {list(LIBRARIES)}:
+    for obj in (numbers, memoryview(numbers)[::-1], b"abc", [1]):
+        str(tenon.explain(obj, target))
+print(sorted(set({[library.module for library in LIBRARIES.values()]}) & set(sys.modules)))
+"""
+    assert script(program) == "[]\n"
+
+
+@pytest.mark.parametrize(("told", "outcome"), [("0", "copied"), ("1", "shared"), ("true", "shared"), ("False", "copied")])
+def test_jax_and_64_bits_before_it_is_imported(told, outcome):
+    """Its environment variable decides, as it will when it is imported."""
+    need_here("jax")
+    program = """
+import ctypes, sys, tenon
+room = (ctypes.c_char * 256)()
+at = -ctypes.addressof(room) % 64 + ctypes.addressof(room)
+t = tenon.from_pointer(at, (4,), "float64", owner=room)
+before = tenon.explain(t, "jax").outcome
+assert "jax" not in sys.modules
+import jax
+assert tenon.explain(t, "jax").outcome == before
+print(before, jax.config.jax_enable_x64)
+"""
+    answer = script(program, env={"JAX_ENABLE_X64": told, "JAX_PLATFORMS": "cpu"})
+    assert answer.split() == [outcome, str(outcome == "shared")]
+
+
+def test_numpy_without_ml_dtypes():
+    need_here("numpy")
+    program = """
+import sys, ctypes, tenon
+sys.modules["ml_dtypes"] = None
+room = (ctypes.c_char * 64)()
+t = tenon.from_pointer(ctypes.addressof(room), (4,), "bfloat16", owner=room)
+answer = tenon.explain(t, "numpy")
+print(answer.outcome, answer.fix)
+try:
+    t.numpy()
+except BufferError as e:
+    print("pip install ml_dtypes" in str(e), answer.reason in str(e))
+"""
+    assert script(program).splitlines() == ["refused pip install ml_dtypes", "True True"]

@@ -1,0 +1,266 @@
+# tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, and what is said when not.
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+
+import pytest
+from awkward import address_of, memory
+from real_support import has, need, script
+
+import tenon
+from tenon._libraries import LIBRARIES, Library
+
+# What can share a process with TensorFlow, and the type of array each makes of a vector.
+ARRAYS = {
+    "numpy": "numpy.ndarray",
+    "torch": "torch.Tensor",
+    "jax": "jaxlib._jax.ArrayImpl",
+    "pyarrow": "pyarrow.lib.FloatArray",
+    "numba": "numpy.ndarray",
+    "tvm_ffi": "tvm_ffi.core.Tensor",
+}
+
+
+def kind(made: object) -> str:
+    return f"{type(made).__module__}.{type(made).__qualname__}"
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_by_name_by_method_and_by_module(name):
+    module = need(name)
+    t = memory()
+    ways = {"name": t.to(name), "method": getattr(t, name)(), "module": t.to(module)}
+    for way, made in ways.items():
+        assert type(made).__name__ == ARRAYS[name].rpartition(".")[2], way
+        assert address_of(made, name) == t.data_ptr, way
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "paddle"])
+def test_the_two_that_need_a_process_of_their_own(name):
+    if not has(name):
+        pytest.skip(f"{name} is not installed")
+    program = f"""
+import tenon, array
+room = array.array("f", range(64))
+t = tenon.asdlpack(room)
+made = t.{name}(copy=False)
+print(type(made).__module__.partition(".")[0], made.numpy().tolist() == room.tolist(), t.to("{name}", copy=False) is not None)
+room[0] = 9
+print(made.numpy()[0])
+"""
+    lines = script(program).strip().splitlines()[-2:]
+    assert lines == [f"{name} True True", "9.0"]
+
+
+def test_every_library_has_a_method():
+    for name in LIBRARIES:
+        method = getattr(tenon.Tensor, name)
+        assert method.__doc__ == f'The same as ``to("{name}")``.'
+
+
+def test_pyarrow_makes_an_array_of_a_vector_and_a_tensor_of_the_rest():
+    pyarrow = need("pyarrow")
+    assert isinstance(memory().pyarrow(), pyarrow.Array)
+    for t in (memory(shape=(2, 3)), memory(shape=()), memory(shape=(3,), strides=(2,))):
+        assert isinstance(t.pyarrow(), pyarrow.Tensor)
+
+
+def test_array_api_modules():
+    strict = need("array_api_strict")
+    made = memory(dtype="int32").to(strict)
+    assert isinstance(made, type(strict.zeros(1)))
+    assert need("numpy").from_dlpack(made).ctypes.data == memory().data_ptr
+
+
+# --- copies -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_copy_true_is_memory_of_its_own(name):
+    need(name)
+    t = memory()
+    assert address_of(t.to(name, copy=True), name) != t.data_ptr
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_copy_false_is_the_same_memory(name):
+    need(name)
+    t = memory()
+    assert address_of(t.to(name, copy=False), name) == t.data_ptr
+
+
+def test_jax_copies_what_is_not_aligned_unless_forbidden():
+    need("jax")
+    t = memory(offset=4)
+    assert tenon.explain(t, "jax").outcome == "copied"
+    assert address_of(t.jax(), "jax") != t.data_ptr
+    with pytest.raises(BufferError, match=r"jax made a copy, and copy=False forbids it: .*not aligned to 64 bytes"):
+        t.jax(copy=False)
+
+
+def test_copy_false_of_nothing():
+    """An empty tensor has no memory to share."""
+    t = memory(shape=(0, 3))
+    for name in ("numpy", "torch", "jax"):
+        if has(name):
+            assert tuple(t.to(name, copy=False).shape) == (0, 3)
+
+
+def test_copy_false_does_not_believe_the_library():
+    """It is checked by address, of a library that says nothing about copying."""
+    np = need("numpy")
+    liar = types.ModuleType("liar")
+    liar.from_dlpack = lambda t: np.from_dlpack(t).copy()
+    t = memory()
+    assert t.to(liar).shape == (6,)
+    with pytest.raises(BufferError, match="liar made a copy, and copy=False forbids it"):
+        t.to(liar, copy=False)
+
+
+def test_device():
+    need("numpy")
+    assert memory().numpy(device="cpu").ctypes.data == memory().data_ptr
+    with pytest.raises(BufferError):
+        memory().numpy(device="cuda:0")
+
+
+# --- refusals ---------------------------------------------------------------------------------------
+
+
+def test_a_refusal_has_the_reason_the_fix_and_the_librarys_own_words():
+    need("jax")
+    with pytest.raises(BufferError) as caught:
+        memory(shape=(3,), strides=(2,)).jax()
+    assert str(caught.value) == (
+        "tenon: jax does not take this tensor: its strides (2,) leave gaps, go backwards or repeat elements, and jax "
+        "takes only compact memory; pass copy=True"
+    )
+    assert "compact" in str(caught.value.__cause__)
+    assert memory(shape=(3,), strides=(2,)).jax(copy=True).shape == (3,)
+
+
+def test_a_cast_is_written_for_the_tensor():
+    need("torch")
+    with pytest.raises(BufferError, match=r'torch has no element type float8_e3m4; t\.numpy\(\)\.astype\("float32"\)'):
+        memory(dtype="float8_e3m4").torch()
+
+
+def test_what_would_crash_is_not_handed_over():
+    """PyTorch once ended the process for negative strides: it is not even asked."""
+    need("torch")
+    with pytest.raises(BufferError, match="go backwards") as caught:
+        memory(strides=(-1,)).torch()
+    assert caught.value.__cause__ is None
+
+
+def raising(exception: BaseException) -> types.ModuleType:
+    module = types.ModuleType("grumpy")
+
+    def from_dlpack(_: object) -> None:
+        raise exception
+
+    module.from_dlpack = from_dlpack
+    return module
+
+
+def test_an_error_nobody_foresaw_is_quoted():
+    own = RuntimeError("not on Sundays\nat line 3")
+    with pytest.raises(BufferError) as caught:
+        memory().to(raising(own))
+    assert str(caught.value) == "tenon: grumpy does not take this tensor: RuntimeError: not on Sundays"
+    assert caught.value.__cause__ is own
+
+
+@pytest.mark.parametrize("exception", [MemoryError(), KeyboardInterrupt(), ImportError("half installed"), SystemExit()])
+def test_what_is_no_refusal_passes(exception):
+    with pytest.raises(type(exception)) as caught:
+        memory().to(raising(exception))
+    assert caught.value is exception
+
+
+def test_a_missing_library_is_named_with_what_to_install():
+    for name, library in LIBRARIES.items():
+        if has(library.module):
+            continue
+        with pytest.raises(ImportError, match=f"tenon: {name} is not installed; pip install ") as caught:
+            memory().to(name, device=None)
+        assert caught.value.name == library.module
+
+
+@pytest.mark.parametrize(("name", "install"), [("torch", "torch"), ("tvm_ffi", "apache-tvm-ffi"), ("numpy", "numpy")])
+def test_what_to_install(name, install, monkeypatch):
+    """As if it were not there."""
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=f"pip install {install}$"):
+        memory().to(name)
+
+
+def test_a_library_that_misses_something_says_so_itself(monkeypatch, tmp_path):
+    (tmp_path / "half_a_library.py").write_text("import a_module_that_nobody_has\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(LIBRARIES, "jax", LIBRARIES["jax"]._replace(module="half_a_library"))
+    with pytest.raises(ModuleNotFoundError, match="^No module named 'a_module_that_nobody_has'$"):
+        memory().to("jax")
+
+
+@pytest.mark.parametrize(("target", "exception"), [("nobody", ValueError), (3, TypeError), (sys, ValueError)])
+def test_no_such_library(target, exception):
+    with pytest.raises(exception, match="tenon: "):
+        memory().to(target)
+
+
+# --- read-only memory -------------------------------------------------------------------------------
+
+
+def lines_warned(do) -> list[tuple[str, int]]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        do()
+    assert all(w.category is tenon.ReadOnlyWarning and "copy=True" in str(w.message) for w in caught)
+    return [(w.filename, w.lineno) for w in caught]
+
+
+def test_the_warning_names_the_callers_line():
+    need("torch")
+    t = memory(readonly=True)
+
+    def by_to():
+        t.to("torch")
+
+    def by_method():
+        t.torch()
+
+    for do in (by_to, by_method):
+        assert lines_warned(do) == [(__file__, do.__code__.co_firstlineno + 1)]
+
+
+def test_no_warning_where_nothing_can_be_written_to():
+    need("torch"), need("numpy")
+    assert lines_warned(lambda: memory().torch()) == []
+    assert lines_warned(lambda: memory(readonly=True).torch(copy=True)) == []
+    assert lines_warned(lambda: memory(readonly=True).numpy()) == []
+    assert not memory(readonly=True).numpy().flags.writeable
+
+
+def test_once_for_each_place():
+    need("torch")
+    t = memory(readonly=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        for _ in range(3):
+            t.torch()
+        t.to("torch")
+    assert len(caught) == 2
+
+
+def test_as_an_error_it_comes_before_anything_is_handed_over():
+    t, asked = memory(readonly=True), []
+    watched = Library("watched", "watched", take=asked.append, address=id, forgets_readonly=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(tenon.ReadOnlyWarning):
+            tenon._tensor._hand_over(t, watched, None, None)
+    assert asked == []
