@@ -107,7 +107,7 @@ def _by_to(t: tenon.Tensor, consumer: Consumer, dtype: str, layout: Layout) -> t
     """What the method `to` makes of it."""
     assert consumer.target is not None
     try:
-        view = t.to(consumer.target())  # type: ignore[attr-defined]
+        view = t.to(consumer.target())
     except Exception:
         return REFUSED, []
     look = consumer.look(view)
@@ -179,7 +179,7 @@ def _wrong_look(t: tenon.Tensor, look: Look, layout: Layout) -> list[str]:
 _UNWANTED = (
     "jax", "keras", "paddle", "pandas", "polars", "pyarrow", "scipy", "tensorboard", "tensorflow", "torch", "tvm_ffi",
 )  # fmt: skip
-_NEEDED = {"jax": {"scipy"}, "pyarrow": {"pandas"}}
+_NEEDED = {"jax": {"scipy"}, "pyarrow": {"pandas"}, "pandas": {"pyarrow"}}
 
 
 def _prepare(producer: str, consumer: str) -> None:
