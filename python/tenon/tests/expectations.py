@@ -82,10 +82,14 @@ STRIDED = ("sliced", "reversed", "transposed", "broadcast")
 READ_ONLY = (
     Fact("JAX's arrays are immutable", "", producer=("jax",)),
     Fact("TensorFlow's tensors are immutable", "", producer=("tensorflow",)),
-    Fact("Polars' memory is shared by all its users", "", producer=("polars",)),
+    Fact("Arrow's memory is immutable", "", producer=("pandas", "polars")),
     Fact(
         "NumPy's broadcast_to gives a read-only view, and PyArrow keeps it so", "",
         producer=("numpy", "array_api_strict", "pyarrow"), layout=("broadcast",),
+    ),
+    Fact(
+        "PyArrow before 26 has legacy capsules, which cannot say that memory is writable", "",
+        producer=("pyarrow",), before=("pyarrow", ("26",)),
     ),
     Fact("only this layout is read-only by our doing", "", layout=("read-only",)),
 )  # fmt: skip
@@ -116,6 +120,10 @@ CANNOT = (
         producer=("array_api_strict",), dtype=("float16", "bfloat16"),
     ),
     Fact("a Series has one axis", CANNOT_MAKE, producer=("pandas", "polars"), layout=SEVERAL_AXES),
+    Fact(
+        "pandas hands out what has a step as a packed copy, and only what Arrow has a type for", CANNOT_MAKE,
+        producer=("pandas",), layout=("sliced", "reversed"),
+    ),
     Fact("pandas has bfloat16 by ml_dtypes", CANNOT_MAKE, producer=("pandas",), dtype=("bfloat16",), without="ml_dtypes"),
     Fact("Polars' slices with a step are copies", CANNOT_MAKE, producer=("polars",), layout=("sliced", "reversed")),
     Fact(
@@ -144,15 +152,23 @@ CANNOT = (
     ),
 )  # fmt: skip
 
-#: What does not become a Tensor. The sentences about Series go when tenon reads Arrow: they share then, where they can.
+#: What does not become a Tensor.
 NO_TENSOR = (
     Fact(
         "Arrow's booleans are single bits, which DLPack has no word for", REFUSED,
         producer=("pyarrow",), dtype=("bool",), raises="TypeError", says="Bit-packed",
     ),
     Fact(
-        "a Series speaks Arrow, and tenon does not", REFUSED,
-        producer=("pandas", "polars"), raises="TypeError", says="no tensor protocol",
+        "a Series of pandas speaks Arrow with the help of PyArrow", REFUSED, producer=("pandas",), without="pyarrow",
+        raises="ImportError", says="pyarrow",
+    ),
+    Fact(
+        "Arrow's booleans are single bits", REFUSED, producer=("pandas", "polars"), dtype=("bool",),
+        raises="BufferError", says="bool",
+    ),
+    Fact(
+        "Arrow has no complex numbers and no bfloat16", REFUSED, producer=("pandas",), dtype=(*COMPLEX, "bfloat16"),
+        raises="NotImplementedError", says="Unsupported numpy type",
     ),
 )  # fmt: skip
 
@@ -180,8 +196,18 @@ CONSUMERS = (
     ),
     Fact("PyTorch has no negative strides", REFUSED, consumer=("torch",), layout=("reversed",), raises="RuntimeError"),
     Fact(
-        "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only", REFUSED,
-        consumer=("jax",), readonly=True, before=("jax", ("0", "12")), raises="BufferError", says="read-only",
+        "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; and it is not compact",
+        REFUSED, consumer=("jax",), layout=("broadcast",), readonly=True, before=("jax", ("0", "12")),
+        raises="BufferError", says="read-only",
+    ),
+    Fact(
+        "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; to() knows that JAX "
+        "never writes", REFUSED, consumer=("jax",), readonly=True, before=("jax", ("0", "12")), raises="BufferError",
+        says="read-only", to=SHARED,
+    ),
+    Fact(
+        "JAX before 0.10 reads transposed memory as if it were not; to() refuses", MISREAD,
+        consumer=("jax",), layout=("transposed",), before=("jax", ("0", "10")), to=REFUSED,
     ),
     Fact(
         "JAX takes compact memory only", REFUSED, consumer=("jax",), layout=("sliced", "reversed", "broadcast"),
@@ -195,7 +221,35 @@ CONSUMERS = (
         "TensorFlow takes packed memory only", REFUSED, consumer=("tensorflow",), layout=STRIDED,
         raises="InvalidArgumentError", says="strides",
     ),
+    Fact(
+        "Paddle's uint16 is its bfloat16; to() refuses negative strides", MISREAD,
+        consumer=("paddle",), dtype=("uint16",), layout=("reversed",), to=REFUSED,
+    ),
     Fact("Paddle's uint16 is its bfloat16", MISREAD, consumer=("paddle",), dtype=("uint16",)),
+    Fact(
+        "Paddle takes negative strides, and half of its functions fail for them: to() refuses", SHARED,
+        consumer=("paddle",), layout=("reversed",), to=REFUSED,
+    ),
+    Fact(
+        "PyArrow has no negative strides", REFUSED, consumer=("pyarrow",), layout=("reversed",),
+        before=("pyarrow", ("26",)), raises="ValueError", says="Negative ndarray strides",
+    ),
+    Fact(
+        "Arrow's booleans are single bits", COPIED, consumer=("pyarrow",), dtype=("bool",), layout=("1-d", "read-only"),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "an empty Array has no bits to copy", SHARED, consumer=("pyarrow",), dtype=("bool",), layout=("empty",),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "PyArrow's Tensor makes uint8 of bool", MISREAD, consumer=("pyarrow",), dtype=("bool",),
+        before=("pyarrow", ("26",)),
+    ),
+    Fact(
+        "PyArrow has no complex numbers and no bfloat16", REFUSED, consumer=("pyarrow",), dtype=(*COMPLEX, "bfloat16"),
+        before=("pyarrow", ("26",)), raises="NotImplementedError", says="Unsupported numpy type",
+    ),
     Fact(
         "PyArrow takes numbers of whole bytes only", REFUSED, consumer=("pyarrow",),
         dtype=("bool", *COMPLEX, "bfloat16"), raises="ValueError", says="unsupported DLPack type",

@@ -81,8 +81,9 @@ def pairs() -> list[Pair]:
 
 def absent() -> dict[str, str]:
     """Libraries that take no part, and why."""
-    both = {**PRODUCERS, **CONSUMERS}
-    missing = {x.name: f"not installed: pip install {x.install}" for x in both.values() if not is_installed(x.module)}
+    needed = [(p.name, p.module, p.install) for p in PRODUCERS.values()]
+    needed += [(c.name, c.module, c.install) for c in CONSUMERS.values()]
+    missing = {name: f"not installed: pip install {install}" for name, module, install in needed if not is_installed(module)}
     return {**missing, **dict.fromkeys(ON_CUDA, _why_no_cuda())}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tenon.tests.consumers import CONSUMERS
 from tenon.tests.producers import PRODUCERS
 
-INSTALL = {x.name: x.install for x in (*PRODUCERS.values(), *CONSUMERS.values())}
+INSTALL = {p.name: p.install for p in PRODUCERS.values()} | {c.name: c.install for c in CONSUMERS.values()}
 
 
 def need(name: str) -> Any:

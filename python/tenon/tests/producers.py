@@ -8,7 +8,7 @@ import ctypes
 import importlib
 import mmap
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +149,10 @@ def _make_pandas(dtype: str, layout: Layout) -> list[Made]:
     if len(layout.shape) != 1:
         raise CannotMake("a Series has one axis")
     series = _or_cannot(lambda: _arrange_series(pandas.Series(_numpy_array(dtype, _ALL), copy=False), layout))
+    if layout.name in ("sliced", "reversed"):
+        packed_up = _or_cannot(lambda: _import("pyarrow").array(series)).buffers()[1].address
+        if packed_up != np.asarray(series).__array_interface__["data"][0]:
+            raise CannotMake("it leaves pandas as a packed copy")
     return _checked(layout, _say_numpy("Series", series, np.asarray(series)), series.shape)
 
 
@@ -238,7 +242,9 @@ def _arrow_tensor(dtype: str, layout: Layout) -> list[Made]:
         raise CannotMake(f"its type is {x.type}")
     a = x.to_numpy()
     strides = tuple(s // itemsize(dtype) for s in x.strides)
-    made = Made("Tensor", x, int(a.__array_interface__["data"][0]), strides, not x.is_mutable, keep=a)
+    cannot_say = not hasattr(pa.Tensor, "from_dlpack")  # before 26 its capsules were legacy, and count as read-only
+    readonly = not x.is_mutable or cannot_say
+    made = Made("Tensor", x, int(a.__array_interface__["data"][0]), strides, readonly, keep=a)
     return _checked(layout, made, tuple(x.shape))
 
 
@@ -252,18 +258,25 @@ def _make_polars(dtype: str, layout: Layout) -> list[Made]:
     if len(layout.shape) != 1:
         raise CannotMake("a Series has one axis")
 
-    def make() -> Any:
+    slices = {"empty": slice(0), "sliced": slice(1, 11, 2), "reversed": slice(5, None, -1)}
+
+    def make(room: int) -> Any:
         kind = getattr(polars, names.get(dtype, dtype.capitalize()))
-        flat = polars.Series(values(dtype), dtype=kind)
-        slices = {"empty": slice(0), "sliced": slice(1, 11, 2), "reversed": slice(5, None, -1)}
+        flat = polars.Series(values(dtype) + values(dtype)[:1] * room, dtype=kind)
         return flat[slices.get(layout.name, slice(6))]
 
-    series = _or_cannot(make)
+    def address_of_series(series: Any) -> int:
+        if dtype == "bool" or layout.shape == (0,):  # single bits, or none
+            return 0
+        return int(series.to_numpy(allow_copy=False).__array_interface__["data"][0])
+
+    series = _or_cannot(lambda: make(0))
     if layout.name in ("sliced", "reversed"):
         raise CannotMake("it is a packed copy")
-    address = 0
-    if dtype != "bool" and layout.shape != (0,):
-        address = int(series.to_numpy(allow_copy=False).__array_interface__["data"][0])
+    tried = [series]
+    while (address := address_of_series(series)) % 64 and len(tried) < 4096:
+        series = make(len(tried) % 64)
+        tried.append(series)
     return _checked(layout, Made("Series", series, address, (1,), readonly=True), (len(series),))
 
 
@@ -284,7 +297,7 @@ def _make_tvm_ffi(dtype: str, layout: Layout) -> list[Made]:
 
 
 def _every(
-    kinds: list[tuple[str, Callable[[str, Layout], list[Made]]]], dtype: str, layout: Layout
+    kinds: Sequence[tuple[str, Callable[[str, Layout], list[Made]]]], dtype: str, layout: Layout
 ) -> list[Made]:
     """What every kind of object makes that can; if none can, why not."""
     made, reasons = [], []

@@ -56,6 +56,7 @@ def run(word: str | None = None, *, verbose: bool = False, only_list: bool = Fal
 
 def _report(result: unittest.TestResult, seconds: float, verbose: bool) -> None:
     from tenon.tests.cells import CELLS
+    from tenon.tests.expectations import OUTCOMES
     from tenon.tests.matrix import SCHEDULE, absent
 
     sys.stderr.flush()
@@ -64,9 +65,7 @@ def _report(result: unittest.TestResult, seconds: float, verbose: bool) -> None:
         if verbose:
             for pair in done:
                 print(f"{' -> '.join(pair.pair):34} {_counted(pair.counts())}; {pair.seconds:.1f} s")
-        total: Counter[str] = Counter()
-        for pair in done:
-            total.update(pair.counts())
+        total = {outcome: sum(pair.counts().get(outcome, 0) for pair in done) for outcome in OUTCOMES}
         makers, takers = {r.pair[0] for r in done}, {r.pair[1] for r in done}
         print(
             f"matrix: {sum(total.values())} cells of {len(done)} pairs ({len(makers)} producers, {len(takers)} "
@@ -84,4 +83,4 @@ def _report(result: unittest.TestResult, seconds: float, verbose: bool) -> None:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)

@@ -12,7 +12,7 @@ import tenon
 from tenon.tests.need import need
 
 PROTOCOLS = (
-    "__dlpack_c_exchange_api__", "__dlpack__", "__cuda_array_interface__", "buffer protocol", "__array_interface__",
+    "__dlpack_c_exchange_api__", "__dlpack__", "__cuda_array_interface__", "buffer protocol", "__array_interface__", "Arrow",
 )  # fmt: skip
 
 

@@ -179,7 +179,7 @@ class Protocols(unittest.TestCase):
         fields = {"shape": (2, 3), "typestr": "<f4", "data": (address, True), "version": version, "strides": (4, 8)}
         t = tenon.asdlpack(_Interface("__cuda_array_interface__", {**fields, **more}))
         self.assertEqual((t.shape, t.strides, str(t.dtype)), ((2, 3), (1, 2), "float32"))
-        self.assertEqual((t.device.kind, t.data_ptr, t.readonly), ("cuda", address, True))  # type: ignore[attr-defined]
+        self.assertEqual((t.device.kind, t.data_ptr, t.readonly), ("cuda", address, True))
 
     def test_pydlpack_protocol_cuda_array_interface_v2(self) -> None:
         self.is_on_cuda(2)
