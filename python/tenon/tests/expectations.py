@@ -222,11 +222,6 @@ CONSUMERS = (
         raises="InvalidArgumentError", says="strides",
     ),
     Fact(
-        "Paddle's uint16 is its bfloat16; to() refuses negative strides", MISREAD,
-        consumer=("paddle",), dtype=("uint16",), layout=("reversed",), to=REFUSED,
-    ),
-    Fact("Paddle's uint16 is its bfloat16", MISREAD, consumer=("paddle",), dtype=("uint16",)),
-    Fact(
         "Paddle takes negative strides, and half of its functions fail for them: to() refuses", SHARED,
         consumer=("paddle",), layout=("reversed",), to=REFUSED,
     ),
