@@ -139,7 +139,8 @@ CONSUMERS = {
             "tensorflow", "tensorflow", "tensorflow", _take_tensorflow, _look_tensorflow, lambda: "tensorflow"
         ),
         Consumer(
-            "paddle", "paddle", "paddlepaddle", lambda t: _import("paddle").from_dlpack(t), _look_paddle, lambda: "paddle"
+            "paddle", "paddle", "paddlepaddle", lambda t: _import("paddle").from_dlpack(t), _look_paddle,
+            lambda: "paddle",
         ),
         Consumer("pyarrow", "pyarrow", "pyarrow numpy", _take_pyarrow, _look_pyarrow, lambda: "pyarrow"),
         Consumer(

@@ -112,7 +112,8 @@ CANNOT = (
     Fact("PyArrow's Tensor has no negative strides", CANNOT_MAKE, producer=("pyarrow",), layout=("reversed",)),
     Fact(
         "PyArrow's Tensor makes uint8 of bool, and an Array is read-only", CANNOT_MAKE,
-        producer=("pyarrow",), dtype=("bool",), layout=("0-d", "1-d", "3-d", "empty", "sliced", "transposed", "broadcast"),
+        producer=("pyarrow",), dtype=("bool",),
+        layout=("0-d", "1-d", "3-d", "empty", "sliced", "transposed", "broadcast"),
     ),
     Fact("tvm-ffi has no read-only tensors", CANNOT_MAKE, producer=("tvm_ffi",), layout=("read-only",)),
     Fact(
@@ -124,7 +125,9 @@ CANNOT = (
         "pandas hands out what has a step as a packed copy, and only what Arrow has a type for", CANNOT_MAKE,
         producer=("pandas",), layout=("sliced", "reversed"),
     ),
-    Fact("pandas has bfloat16 by ml_dtypes", CANNOT_MAKE, producer=("pandas",), dtype=("bfloat16",), without="ml_dtypes"),
+    Fact(
+        "pandas has bfloat16 by ml_dtypes", CANNOT_MAKE, producer=("pandas",), dtype=("bfloat16",), without="ml_dtypes"
+    ),
     Fact("Polars' slices with a step are copies", CANNOT_MAKE, producer=("polars",), layout=("sliced", "reversed")),
     Fact(
         "Polars has no complex numbers and no bfloat16", CANNOT_MAKE, producer=("polars",), dtype=(*COMPLEX, "bfloat16")
@@ -197,8 +200,13 @@ CONSUMERS = (
     Fact("PyTorch has no negative strides", REFUSED, consumer=("torch",), layout=("reversed",), raises="RuntimeError"),
     Fact(
         "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; and it is not compact",
-        REFUSED, consumer=("jax",), layout=("broadcast",), readonly=True, before=("jax", ("0", "12")),
-        raises="BufferError", says="read-only",
+        REFUSED, consumer=("jax",), layout=("sliced", "reversed", "broadcast"), readonly=True,
+        before=("jax", ("0", "12")), raises="BufferError", says="read-only",
+    ),
+    Fact(
+        "JAX before 0.10 reads transposed memory as if it were not, and asks for legacy capsules", REFUSED,
+        consumer=("jax",), layout=("transposed",), readonly=True, before=("jax", ("0", "10")), raises="BufferError",
+        says="read-only",
     ),
     Fact(
         "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; to() knows that JAX "
@@ -230,12 +238,12 @@ CONSUMERS = (
         before=("pyarrow", ("26",)), raises="ValueError", says="Negative ndarray strides",
     ),
     Fact(
-        "Arrow's booleans are single bits", COPIED, consumer=("pyarrow",), dtype=("bool",), layout=("1-d", "read-only"),
-        before=("pyarrow", ("26",)),
+        "Arrow's booleans are single bits; to() refuses", COPIED, consumer=("pyarrow",), dtype=("bool",),
+        layout=("1-d", "read-only"), before=("pyarrow", ("26",)), to=REFUSED,
     ),
     Fact(
-        "an empty Array has no bits to copy", SHARED, consumer=("pyarrow",), dtype=("bool",), layout=("empty",),
-        before=("pyarrow", ("26",)),
+        "an empty Array has no bits to copy; to() refuses", SHARED, consumer=("pyarrow",), dtype=("bool",),
+        layout=("empty",), before=("pyarrow", ("26",)), to=REFUSED,
     ),
     Fact(
         "PyArrow's Tensor makes uint8 of bool", MISREAD, consumer=("pyarrow",), dtype=("bool",),

@@ -83,7 +83,7 @@ def absent() -> dict[str, str]:
     """Libraries that take no part, and why."""
     needed = [(p.name, p.module, p.install) for p in PRODUCERS.values()]
     needed += [(c.name, c.module, c.install) for c in CONSUMERS.values()]
-    missing = {name: f"not installed: pip install {install}" for name, module, install in needed if not is_installed(module)}
+    missing = {name: f"not installed: pip install {what}" for name, module, what in needed if not is_installed(module)}
     return {**missing, **dict.fromkeys(ON_CUDA, _why_no_cuda())}
 
 

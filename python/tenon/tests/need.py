@@ -16,7 +16,7 @@ INSTALL = {p.name: p.install for p in PRODUCERS.values()} | {c.name: c.install f
 
 
 def need(name: str) -> Any:
-    """The library, imported. Skips the test where it is not installed; what is there and does not import is an error."""
+    """The library, imported; skips the test where there is none. One that is there and does not import is an error."""
     if importlib.util.find_spec(name) is None:
         raise unittest.SkipTest(f"{name} is not installed: pip install {INSTALL.get(name, name)}")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -1,5 +1,5 @@
 # python/tenon/tests/pair.py: one producer and one consumer, in a process of their own: what each of their cells comes to.
-"""``python -m tenon.tests.pair numpy torch REPORT [FIRST]`` tries the cells from number FIRST on and writes what it sees.
+"""``python -m tenon.tests.pair numpy torch REPORT [FIRST]`` tries the cells from FIRST on and writes what it sees.
 
 The report has a line of JSON before each cell and one after it: when the process dies, the last line says where.
 """

@@ -45,7 +45,8 @@ def run(word: str | None = None, *, verbose: bool = False, only_list: bool = Fal
         print(f"tenon: no test has {word!r} in its name; python -m tenon test --list names them", file=sys.stderr)
         return 2
     started = time.monotonic()
-    SCHEDULE.start([PAIR_OF[name] for name in (test.id().rpartition(".")[2] for test in each(suite)) if name in PAIR_OF])
+    names = [test.id().rpartition(".")[2] for test in each(suite)]
+    SCHEDULE.start([PAIR_OF[name] for name in names if name in PAIR_OF])
     try:
         result = unittest.TextTestRunner(verbosity=2 if verbose else 1).run(suite)
     finally:

@@ -12,7 +12,8 @@ import tenon
 from tenon.tests.need import need
 
 PROTOCOLS = (
-    "__dlpack_c_exchange_api__", "__dlpack__", "__cuda_array_interface__", "buffer protocol", "__array_interface__", "Arrow",
+    "__dlpack_c_exchange_api__", "__dlpack__", "__cuda_array_interface__", "buffer protocol", "__array_interface__",
+    "Arrow",
 )  # fmt: skip
 
 
