@@ -12,20 +12,6 @@ from tenon._device import device as device_type
 from tenon._dtype import dtype as dtype_type
 
 
-class Memory:
-    """What a pointer's memory belongs to: goes when nobody looks at it any more, and then calls the deleter."""
-
-    __slots__ = ("__weakref__", "deleter", "owner", "ptr")
-
-    def __init__(self, ptr: int, owner: object) -> None:
-        self.ptr, self.owner = ptr, owner
-        self.deleter: Callable[[int], object] | None = None
-
-    def __del__(self) -> None:
-        if self.deleter is not None:
-            self.deleter(self.ptr)
-
-
 def from_pointer(
     ptr: int,
     shape: int | Sequence[int],
@@ -54,17 +40,10 @@ def from_pointer(
     >>> t.tolist()
     [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
     """
-    if deleter is not None and not callable(deleter):
-        raise TypeError(f"tenon: deleter must be None or a function of the address, not {deleter!r}")
     axes = _numbers("shape", shape)
     steps = None if strides is None else _numbers("strides", strides)
-    keeper = owner if deleter is None else Memory(ptr, owner)
-    made = _core.from_pointer(
-        ptr, axes, steps, dtype_type(dtype).triple, device_type(device).pair, readonly, False, keeper
-    )
-    if isinstance(keeper, Memory):
-        keeper.deleter = deleter  # not before: what was refused is still the caller's
-    return made
+    kind, place = dtype_type(dtype).triple, device_type(device).pair
+    return _core.from_pointer(ptr, axes, steps, kind, place, readonly, False, owner, deleter)
 
 
 def _numbers(name: str, value: int | Sequence[int]) -> tuple[int, ...]:

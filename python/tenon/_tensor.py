@@ -39,7 +39,7 @@ def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: boo
 
 def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
     """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
-    given = self if device is None and copy is not True else asdlpack(self, device=device, copy=copy)
+    given = self if device is None and (copy is None or copy is False) else asdlpack(self, device=device, copy=copy)
     if given.readonly and library.forgets_readonly:
         warnings.warn(
             f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "

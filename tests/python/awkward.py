@@ -54,7 +54,7 @@ def memory(
     ctypes.memmove(BASE - 2048, bytes(b % 2 for b in PATTERN) if dtype == "bool" else PATTERN, 4096)
     triple = tenon.dtype(dtype).triple
     where = tenon.device(device).pair
-    return _core.from_pointer(BASE + offset, shape, strides, triple, where, readonly, padded, ROOM)
+    return _core.from_pointer(BASE + offset, shape, strides, triple, where, readonly, padded, ROOM, None)
 
 
 def memories(prefix: str, rows: dict[str, dict[str, Any]]) -> None:

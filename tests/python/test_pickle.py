@@ -30,7 +30,7 @@ LITTLE = sys.byteorder
 def over(memory, shape, triple, strides=None, *, first=0, readonly=False, padded=False):
     """A Tensor over a ctypes array that begins `first` bytes in."""
     return _core.from_pointer(
-        ctypes.addressof(memory) + first, shape, strides, triple, (1, 0), readonly, padded, memory
+        ctypes.addressof(memory) + first, shape, strides, triple, (1, 0), readonly, padded, memory, None
     )
 
 

@@ -303,3 +303,9 @@ def test_what_is_handed_over_unseen_has_no_unnoticed_limit():
                             assert library.limit_on(t, unnoticed=True) is None or library.name == "cupy", (library.name, t)
                             unseen[library.name] = unseen.get(library.name, 0) + 1
     assert unseen.keys() == LIBRARIES.keys() and min(unseen.values()) > 50
+
+
+@pytest.mark.parametrize("junk", [1, 0, "yes", 1.0], ids=repr)
+def test_copy_is_a_truth_value_or_none(junk):
+    with pytest.raises(TypeError, match="copy must be True, False or None"):
+        tenon.asdlpack(bytearray(3)).to("numpy", copy=junk)

@@ -159,7 +159,7 @@ CANNOT = (
 NO_TENSOR = (
     Fact(
         "Arrow's booleans are single bits, which DLPack has no word for", REFUSED,
-        producer=("pyarrow",), dtype=("bool",), raises="TypeError", says="Bit-packed",
+        producer=("pyarrow",), dtype=("bool",), raises="BufferError", says="packed into bits",
     ),
     Fact(
         "a Series of pandas speaks Arrow with the help of PyArrow", REFUSED, producer=("pandas",), without="pyarrow",
