@@ -5,7 +5,7 @@ import copy
 import pickle
 
 import pytest
-from real_support import has, need, script
+from real_support import has, need, script, steady_repr
 
 import tenon
 
@@ -44,7 +44,7 @@ def test_host_memory_is_what_plain_code_reads(kind):
     assert tenon.device(kind).is_host is (kind in ("cpu", "cuda_host", "rocm_host", "cuda_managed"))
 
 
-@pytest.mark.parametrize("nothing", WORDS_FOR_NOTHING, ids=repr)
+@pytest.mark.parametrize("nothing", WORDS_FOR_NOTHING, ids=steady_repr)
 def test_what_is_no_device(nothing):
     assert tenon.device("cpu") != nothing and nothing != tenon.device("cpu")
     with pytest.raises(TypeError, match=r"is no device; expected a name like 'cpu' or 'cuda:0'"):
