@@ -54,8 +54,8 @@ _TRACED = "it stands for a value that is not there yet: a function is being trac
 _OUTSIDE = "hand over what the function returns, outside of it"
 
 _ARROW_OTHERS = (
-    "string large_string binary large_binary fixed_size_binary list large_list struct map sparse_union dense_union null "
-    "month_day_nano_interval"
+    "string large_string binary large_binary fixed_size_binary list large_list struct map sparse_union dense_union "
+    "null month_day_nano_interval"
 ).split()
 
 #: By the package an object comes from; the first that applies is the one.

@@ -279,7 +279,9 @@ STRANGE = {
         __dlpack__=lambda *_, **__: raise_wordless(), __dlpack_device__=lambda self: (1, 0)
     ),
     "it changes": Changing,
-    "fields without a name": lambda: strange(__module__="numpy", dtype=strange(names=(), isnative=True, kind="V", char="V")),
+    "fields without a name": lambda: strange(
+        __module__="numpy", dtype=strange(names=(), isnative=True, kind="V", char="V")
+    ),
 }
 
 

@@ -167,7 +167,8 @@ def _entry(source: SourceFile, name: str, said: Any) -> Entry:
     if not _are_counts(shape):
         raise source.fault(_field(name, "shape"), f"{shown(shape)}, expected a list of numbers below 2**63")
     if not _are_counts(offsets) or len(offsets) != 2:
-        raise source.fault(_field(name, "data_offsets"), f"{shown(offsets)}, expected two numbers below 2**63: begin and end")
+        text = f"{shown(offsets)}, expected two numbers below 2**63: begin and end"
+        raise source.fault(_field(name, "data_offsets"), text)
     begin, end = offsets
     try:
         wanted = byte_count(shape, kind)
