@@ -242,6 +242,13 @@ def test_only_times_are_times():
         assert "times" in tenon.explain(pa.array([0], kind), "numpy").reason
 
 
+def test_only_what_is_in_pieces_is_said_to_be():
+    pa = need("pyarrow")
+    assert tenon.explain(pa.chunked_array([[1], [2]]), "numpy").fix == "obj.combine_chunks()"
+    for first in (pa.chunked_array([[1, None]]), pa.chunked_array([[True], [False]]), pa.chunked_array([["a"], ["b"]])):
+        assert "pieces" not in tenon.explain(first, "numpy").reason
+
+
 def raising(*_):
     raise KeyError("asked")
 
