@@ -26,14 +26,15 @@ class device(str):
     >>> d.kind, d.type, d.id
     ('cuda', 2, 1)
 
-    Being a string, it can be passed to libraries that take names: ``torch.zeros(3, device=t.device)``.
+    Being a string, it can be passed to libraries that take names: ``torch.zeros(3, device=t.device)``. In a
+    dictionary or a set it is found by its name and by nothing else that it is equal to: ``{"cuda:1": 1}[t.device]``.
     """
 
     __slots__ = ("_pair",)
     _pair: tuple[int, int]
 
     def __new__(cls, value: Any) -> device:
-        if isinstance(value, device):
+        if type(value) is cls:
             return value
         pair = pair_of(value)
         self = super().__new__(cls, _core.device_name(pair))
@@ -66,10 +67,7 @@ class device(str):
         return self.kind in ("cpu", "cuda_host", "rocm_host", "cuda_managed")
 
     def __eq__(self, other: object) -> bool:
-        try:
-            return pair_of(other) == self._pair
-        except TypeError:
-            return False
+        return _pair_or_none(other) == self._pair
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -88,39 +86,41 @@ class device(str):
 
 
 def pair_of(value: Any) -> tuple[int, int]:
-    """DLPack's pair for whatever people call a device; TypeError for what is none."""
-    if isinstance(value, device):
-        return value._pair
+    """DLPack's pair for whatever people call a device; TypeError for what is none. The core calls it, too."""
+    pair = _pair_or_none(value)
+    if pair is None:
+        raise TypeError(
+            f"tenon: {value!r} is no device; expected a name like 'cpu' or 'cuda:0', a (type, id) pair, or a device "
+            "object of an array library"
+        )
+    return pair
+
+
+def _pair_or_none(value: Any) -> tuple[int, int] | None:
+    """The same, and None for what is none. Never raises."""
     try:
-        if isinstance(value, tuple):
-            return _core.device_pair(value)
-        name = value if isinstance(value, str) else _name_of(value)
-        if name is not None:
-            return _core.device_pair(name)
-    except TypeError:
-        pass
-    raise TypeError(
-        f"tenon: {value!r} is no device; expected a name like 'cpu' or 'cuda:0', a (type, id) pair, or a device "
-        "object of an array library"
-    )
+        if issubclass(type(value), device):  # and not isinstance(), which believes what an object says of itself
+            pair: tuple[int, int] = value._pair
+            return pair
+        word = value if issubclass(type(value), (str, tuple)) else _name_of(value)
+        return None if word is None else _core.device_pair(word)
+    except Exception:  # an object that lies about itself is no device
+        return None
 
 
 def _name_of(value: Any) -> str | None:
     """A library's own device object, as a name."""
     package = type(value).__module__.partition(".")[0]
-    try:
-        if package == "torch":  # torch.device("cuda") is the current one: 0, as far as is known here
-            kind, number = value.type, value.index
-        elif package in ("jax", "jaxlib"):
-            kind, number = value.platform, value.id
-        elif package == "cupy":
-            kind, number = "cuda", value.id
-        elif package == "tensorflow":  # a DeviceSpec
-            kind, number = value.device_type.lower(), value.device_index
-        elif package == "paddle":  # Place(cpu), Place(gpu:0)
-            kind, _, number = str(value).removeprefix("Place(").removesuffix(")").partition(":")
-        else:
-            return None
-        return f"{_OTHER_NAMES.get(kind, kind)}:{number or 0}"
-    except Exception:  # an object that lies about itself is no device
+    if package == "torch":  # torch.device("cuda") is the current one: 0, as far as is known here
+        kind, number = value.type, value.index
+    elif package in ("jax", "jaxlib"):
+        kind, number = value.platform, value.id
+    elif package == "cupy":
+        kind, number = "cuda", value.id
+    elif package == "tensorflow":  # a DeviceSpec
+        kind, number = value.device_type.lower(), value.device_index
+    elif package == "paddle":  # Place(cpu), Place(gpu:0)
+        kind, _, number = str(value).removeprefix("Place(").removesuffix(")").partition(":")
+    else:
         return None
+    return f"{_OTHER_NAMES.get(kind, kind)}:{number or 0}"

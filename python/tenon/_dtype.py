@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any
 
@@ -32,14 +33,15 @@ class dtype(str):
     >>> d.code, d.bits, d.lanes, d.itemsize
     (2, 32, 1, 4)
 
-    Being a string, it can be passed to all libraries that take names: ``numpy.zeros(3, t.dtype)``.
+    Being a string, it can be passed to all libraries that take names: ``numpy.zeros(3, t.dtype)``. In a dictionary
+    or a set it is found by its name and by nothing else that it is equal to: ``{"float32": 1}[t.dtype]``.
     """
 
     __slots__ = ("_triple",)
     _triple: tuple[int, int, int]
 
     def __new__(cls, value: Any) -> dtype:
-        if isinstance(value, dtype):
+        if type(value) is cls:
             return value
         found = _name_of(value)
         if found is None:
@@ -102,37 +104,42 @@ class dtype(str):
         return dtype, (self._triple,)
 
 
-def _name_of(value: object) -> tuple[str, tuple[int, int, int]] | None:
+def _name_of(value: Any) -> tuple[str, tuple[int, int, int]] | None:
     """The name and the triple of whatever people call an element type; None for what is none. Never raises."""
-    if isinstance(value, dtype):
-        return str.__str__(value), value._triple
-    if isinstance(value, tuple):
-        return _of_triple(value)
-    name = value if isinstance(value, str) else _word_for(value)
-    if name is None:
+    try:
+        return _understood(value)
+    except Exception:  # an object that lies about itself is no element type
         return None
+
+
+def _understood(value: Any) -> tuple[str, tuple[int, int, int]] | None:
+    """What `_name_of` answers, or whatever a strange object raises. What an object says its class is, is not asked."""
+    if issubclass(type(value), dtype):
+        return str.__str__(value), value._triple
+    if issubclass(type(value), tuple):
+        return _of_triple(*tuple.__iter__(value))
+    word = value if issubclass(type(value), str) else _word_for(value)
+    if word is None:
+        return None
+    name = str.__str__(word)  # whoever derives from str can say one thing and hold another
     if name.startswith("dtype("):  # what has no name says its numbers
         return _of_numbers(name)
-    if name not in _TRIPLES:
-        name = _of_typestr(name)
-    triple = _TRIPLES.get(name) if name is not None else None
-    return (str(name), triple) if triple is not None else None
+    known = name if name in _TRIPLES else _of_typestr(name)
+    return None if known is None else (known, _TRIPLES[known])
 
 
-def _of_triple(value: tuple[Any, ...]) -> tuple[str, tuple[int, int, int]] | None:
-    numbers = (*value, 1) if len(value) == 2 else value
-    if len(numbers) != 3 or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+def _of_triple(code: Any, bits: Any, lanes: Any = 1) -> tuple[str, tuple[int, int, int]] | None:
+    """Raises TypeError for what is no integer or out of range."""
+    if bool in map(type, (code, bits, lanes)):
         return None
-    try:
-        return _core.dtype_name(*numbers), (int(numbers[0]), int(numbers[1]), int(numbers[2]))
-    except TypeError:  # out of range
-        return None
+    triple = operator.index(code), operator.index(bits), operator.index(lanes)
+    return _core.dtype_name(*triple), triple
 
 
 def _of_numbers(text: str) -> tuple[str, tuple[int, int, int]] | None:
     """The core's "dtype(code=42, bits=8, lanes=1)"."""
     numbers = [field.partition("=")[2] for field in text.removeprefix("dtype(").removesuffix(")").split(",")]
-    found = _of_triple(tuple(int(number) for number in numbers if number.isdecimal()))
+    found = _of_triple(*map(int, numbers))
     return found if found is not None and found[0] == text else None
 
 
@@ -145,22 +152,19 @@ def _of_typestr(text: str) -> str | None:
     return _BY_TYPESTR[rest] if mark in (native, "=") or rest[1:] == "1" and mark in "<>=|" else None
 
 
-def _word_for(value: object) -> str | None:
+def _word_for(value: Any) -> str | None:
     """A library's own object for an element type, as a name."""
-    try:
-        if isinstance(value, type) and value in _OF_PYTHON:
-            return _OF_PYTHON[value]
-        package = type(value).__module__.partition(".")[0]
-        if package == "torch":
-            return repr(value).removeprefix("torch.")
-        if package == "pyarrow":
-            return _ARROW_NAMES.get(str(value), str(value))
-        if package in ("tensorflow", "paddle"):
-            return str(value.name).lower()  # type: ignore[attr-defined]
-        numpy = sys.modules.get("numpy")
-        return _of_numpy(value, numpy) if numpy is not None else None
-    except Exception:  # an object that lies about itself is no element type
-        return None
+    if isinstance(value, type) and value in _OF_PYTHON:
+        return _OF_PYTHON[value]
+    package = type(value).__module__.partition(".")[0]
+    if package == "torch":
+        return repr(value).removeprefix("torch.")
+    if package == "pyarrow":
+        return _ARROW_NAMES.get(str(value), str(value))
+    if package in ("tensorflow", "paddle"):
+        return str(value.name).lower()
+    numpy = sys.modules.get("numpy")
+    return _of_numpy(value, numpy) if numpy is not None else None
 
 
 def _of_numpy(value: Any, numpy: Any) -> str | None:

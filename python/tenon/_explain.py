@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from tenon._core import Tensor, asdlpack
 from tenon._libraries import Library, library_of
 from tenon._limits import COPY, ON_CPU, Limit
-from tenon._remedies import remedy_for
+from tenon._memory import COPIED
+from tenon._remedies import message_of, remedy_for
 
-_COPIED = 2  # DLPack's flag: the memory is a copy made for the consumer
+_Capsule = type(Tensor.__dlpack_c_exchange_api__)
 
 
 class Explanation(NamedTuple):
@@ -61,7 +62,7 @@ def explain(obj: Any, target: str | ModuleType) -> Explanation:
     What helps: tenon.asdlpack(obj, copy=True)
     """
     library = library_of(target)
-    if type(obj).__name__ == "PyCapsule":
+    if type(obj) is _Capsule:
         raise TypeError(
             "tenon: a DLPack capsule can be looked at only once, by whom it is for; pass the array it was made from"
         )
@@ -72,7 +73,7 @@ def explain(obj: Any, target: str | ModuleType) -> Explanation:
     except Exception as e:
         reason, fix = remedy_for(obj, e)
         return Explanation(library.name, "refused", reason, fix)
-    if t.flags & _COPIED and not isinstance(obj, Tensor):
+    if t.flags & COPIED and type(obj) is not Tensor:
         return Explanation(
             library.name, "copied", "its own library makes a copy of it when it hands it out", f"keep that copy: {COPY}"
         )
@@ -92,13 +93,13 @@ def explain_tensor(t: Tensor, library: Library, obj: object) -> Explanation:
     return Explanation(library.name, "shared", notes=tuple(notes))
 
 
-def why_refused(t: Tensor, library: Library, raised: BaseException | None) -> str:
+def why_refused(t: Tensor, library: Library, raised: Exception | None) -> str:
     """What `Tensor.to` says when a library did not take a tensor."""
     limit = library.limit_on(t)
     if limit is not None and limit.outcome == "refused":
         why = f"{limit.reason_for(t)}; {_advice(limit, t)}"
     else:
-        why = f"{type(raised).__name__}: {str(raised).strip().partition(chr(10))[0]}"
+        why = f"{type(raised).__name__}: {message_of(raised)[0]}"
     return f"tenon: {library.name} does not take this tensor: {why}"
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tenon._core import Tensor
 from tenon._dtype import dtype
-from tenon._values import is_compact
+from tenon._memory import is_compact
 
 # How much is drawn: larger tensors show their beginning and their end.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_IN_ONE_ROW = 6, 8, 16

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 from tenon import _core
 from tenon._device import device as device_type
 from tenon._dtype import dtype as dtype_type
+from tenon._memory import COPIED, PADDED, READ_ONLY
 
-_READ_ONLY, _COPIED, _PADDED = 1, 2, 4
 #: Alignment is told up to a page: more says nothing of how the memory was allocated.
 _PAGE = 4096
 _CAPSULES = {
@@ -159,17 +159,17 @@ class Inspection:
         return facts
 
     def __repr__(self) -> str:
-        said = [self.type if self.capsule is None else self.kind]
+        said = [_cut(self.type if self.capsule is None else self.kind, _LONGEST_NAME)]
         if self.shape is not None:
             said += [f"shape={self.shape}", f"dtype={self.dtype}", f"device={self.device}"]
         if self.rung is not None:
             said.append(f"rung={self.rung!r}")
         if self.problem is not None:
-            said.append(f"problem={_headline(self.problem)!r}")
+            said.append(f"problem={_cut(_headline(self.problem), _LONGEST_TEXT)!r}")
         return f"tenon.Inspection({', '.join(said)})"
 
     def __str__(self) -> str:
-        rows = list(self._rows())
+        rows = [(name, _cut(text, _LONGEST_TEXT)) for name, text in self._rows()]
         width = max(len(name) for name, _ in rows)
         gap = "\n" + " " * (width + 2)
         return "\n".join(f"{name:{width}}  {text.replace(chr(10), gap)}".rstrip() for name, text in rows)
@@ -179,7 +179,7 @@ class Inspection:
 
         rows = "".join(
             f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
-            f"<td style='text-align:left;white-space:pre-wrap'>{escape(text)}</td></tr>"
+            f"<td style='text-align:left;white-space:pre-wrap'>{escape(_cut(text, _LONGEST_TEXT))}</td></tr>"
             for name, text in self._rows()
         )
         return f"<table>{rows}</table>"
@@ -295,7 +295,7 @@ def _inspect_object(obj: object) -> Inspection:
         notes.append("its __dlpack__ was called, as an import calls it, and what it returned was let go of")
     if any(r.name == "Arrow" and r.answer != "absent" for r in rungs):
         notes.append("it was asked by Arrow, as an import asks it: a stream that can be had only once is used up")
-    if facts is not None and facts["flags"] & _COPIED:
+    if facts is not None and facts["flags"] & COPIED:
         notes.append("the producer made a copy for this look, and makes another for every import")
     if {r.answer for r in rungs} == {"absent"} and any(p.name == "__array__" and p.spoken for p in protocols):
         notes.append("it has __array__: numpy.asarray(obj), which may copy, can be imported")
@@ -433,7 +433,7 @@ def _facts(found: dict[str, Any] | None) -> dict[str, Any]:
     is_address = facts.pop("is_address")
     element = dtype_type(facts["dtype"])
     flags, address, size = facts["flags"], facts["data_ptr"], facts["size"]
-    padded = bool(flags & _PADDED)
+    padded = bool(flags & PADDED)
     bits = element.bits * element.lanes if element.bits * element.lanes < 8 and not padded else 8 * element.itemsize
     there = is_address and bool(size) and bool(address)
     return {
@@ -443,8 +443,8 @@ def _facts(found: dict[str, Any] | None) -> dict[str, Any]:
         "ndim": len(facts["shape"]),
         "alignment": min(address & -address, _PAGE) if there else None,
         "span": (address + low * bits // 8, address - (-(high + 1) * bits // 8)) if there else None,
-        "readonly": bool(flags & _READ_ONLY),
-        "copied": bool(flags & _COPIED),
+        "readonly": bool(flags & READ_ONLY),
+        "copied": bool(flags & COPIED),
         "padded": padded,
         "owner": _owner(facts["owner"]),
     }
@@ -514,6 +514,14 @@ def _type_name(kind: type) -> str:
 def _headline(problem: str) -> str:
     """The problem without the list of rungs, which are told apart."""
     return problem.partition("\n")[0].removesuffix(" Tried:")
+
+
+# Types and exceptions can say a megabyte; as_dict() has all of it.
+_LONGEST_NAME, _LONGEST_TEXT = 100, 4000
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 def _dotted(version: tuple[int, int] | None) -> str:

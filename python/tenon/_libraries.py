@@ -31,7 +31,6 @@ from tenon._limits import (
     is_not_compact,
     is_not_row_major,
     is_off,
-    is_padded,
     is_readonly,
     kind_of_device,
     loaded,
@@ -44,13 +43,14 @@ from tenon._limits import (
     say,
     version_of,
 )
+from tenon._memory import is_padded
 
 
 class Library(NamedTuple):
     """An array library as a place to hand tensors to."""
 
     name: str
-    #: What is imported for it.
+    #: What is imported for it; empty for a module that the user has in hand.
     module: str
     #: Its array over the same memory, or whatever it raises.
     take: Callable[[Tensor], Any]
@@ -89,8 +89,9 @@ class Library(NamedTuple):
 
     def is_installed(self) -> bool:
         """Whether it can be imported. Does not import it."""
-        find_spec = importlib.import_module("importlib.util").find_spec
-        return loaded(self.module) is not None or find_spec(self.module) is not None
+        if not self.module or loaded(self.module) is not None:
+            return True
+        return importlib.import_module("importlib.util").find_spec(self.module) is not None
 
     def _is_current(self, limit: Limit) -> bool:
         if limit.until is None:
@@ -146,11 +147,14 @@ def _torch_model(torch: Any) -> Any:
 def _take_jax(t: Tensor) -> Any:
     """Read-only memory goes by NumPy: a legacy capsule, which is all that JAX takes, cannot say that it is."""
     jax = load(LIBRARIES["jax"])
-    if t.readonly and t.is_contiguous and kind_of_device(t) == "cpu" and jax.__version_info__ < _JAX_TAKES_FLAGS:
+    by_numpy = t.readonly and t.is_contiguous and kind_of_device(t) == "cpu" and dtype_name(t) in _JAX_DTYPES
+    if by_numpy and jax.__version_info__ < _JAX_TAKES_FLAGS:
         return jax.device_put(t.__array__(), jax.devices("cpu")[0])
     return load(LIBRARIES["jax"], ".numpy").from_dlpack(t)
 
 
+#: What it takes by DLPack.
+_JAX_DTYPES = PLAIN | FLOAT8 | {"bfloat16"}
 #: The first version that may take versioned capsules.
 _JAX_TAKES_FLAGS = (0, 12)
 
@@ -280,9 +284,9 @@ def _jax_narrows(t: Tensor) -> bool:
     """Whether JAX makes 32 bits of 64, which it does unless it is told not to."""
     if dtype_name(t) not in WIDE or t.size == 0:
         return False
-    jax = loaded("jax")
-    if jax is not None:
-        return not jax.config.jax_enable_x64
+    config = getattr(loaded("jax"), "config", None)  # which is not there while it is being imported
+    if config is not None:
+        return not config.jax_enable_x64
     return os.environ.get("JAX_ENABLE_X64", "0").lower() not in ("1", "y", "yes", "t", "true", "on")
 
 
@@ -328,7 +332,7 @@ _LIBRARIES = (
         limits=(
             _devices("jax", frozenset(("cpu", "cuda", "cuda_host", "rocm"))),
             _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
-            _dtypes("jax", PLAIN | FLOAT8 | {"bfloat16"}),
+            _dtypes("jax", _JAX_DTYPES),
             # 0.6 does not look at strides, and shows other numbers; 0.10 was seen to do it right.
             Limit(
                 is_not_row_major,
@@ -454,7 +458,8 @@ _LIBRARIES = (
                 cast_or_split_it,
             ),
             Limit(
-                lambda t: t.size > 0 and min(t.strides, default=0) < 0 and not (t.ndim == 1 and t.is_contiguous),
+                lambda t: not (t.ndim == 1 and t.is_contiguous)
+                and any(step < 0 for n, step in zip(t.shape, t.strides, strict=True) if n),
                 "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
                 copy_it,
             ),
@@ -512,14 +517,16 @@ def library_of(target: object) -> Library:
     Raises ValueError for a name nobody knows, TypeError for what is neither.
     """
     if isinstance(target, ModuleType):
-        name = target.__name__
+        name = getattr(target, "__name__", None)
+        if type(name) is not str:
+            name = "a module without a name"
         known = LIBRARIES.get(name.partition(".")[0])
         if known is not None:
             return known
         if hasattr(target, "from_dlpack"):
             unknown = f"tenon knows nothing of what {name} takes: this is what the protocol promises"
             return Library(
-                name, name, take=target.from_dlpack, address=_address_as_dlpack, notes=((lambda t: True, unknown),)
+                name, "", take=target.from_dlpack, address=_address_as_dlpack, notes=((lambda t: True, unknown),)
             )
         raise ValueError(f"tenon: the module '{name}' has no from_dlpack, and is none of {', '.join(LIBRARIES)}")
     if not isinstance(target, str):

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tenon import _core
 from tenon._core import Tensor
 from tenon._dtype import dtype
+from tenon._memory import is_compact, is_padded
 
 Condition = Callable[[Tensor], bool]
 #: Of the object the user has and its Tensor: what to write instead of `obj`, or what to do.
@@ -50,13 +52,14 @@ FLOAT8 = frozenset(
 WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
 
-# The compiled properties, before the package puts its own in their place: plain strings, and quick.
-plain_dtype_name: Callable[[Tensor], str] = Tensor.__dict__["dtype"].__get__
-plain_device_name: Callable[[Tensor], str] = Tensor.__dict__["device"].__get__
+# The compiled properties, before the package puts its own in their place: plain strings, and quick. They are kept
+# in the compiled module, for when this one is loaded again.
+_compiled = vars(_core).setdefault("compiled", {name: Tensor.__dict__[name] for name in ("dtype", "device")})
+plain_dtype_name: Callable[[Tensor], str] = _compiled["dtype"].__get__
+plain_device_name: Callable[[Tensor], str] = _compiled["device"].__get__
 
 #: Stands in a sentence for the name of an element type that has none.
 NAMELESS = "of this kind"
-_PADDED = 4  # DLPack's flag: a byte for each element of less than 8 bits
 
 
 def dtype_name(t: Tensor) -> str:
@@ -82,10 +85,6 @@ def other_device_than(kinds: frozenset[str]) -> Condition:
     return lambda t: kind_of_device(t) not in kinds
 
 
-def is_padded(t: Tensor) -> bool:
-    return bool(t.flags & _PADDED)
-
-
 def is_complex(t: Tensor) -> bool:
     return dtype_name(t).startswith("complex")
 
@@ -103,15 +102,7 @@ def is_not_row_major(t: Tensor) -> bool:
 
 
 def is_not_compact(t: Tensor) -> bool:
-    """Whether the elements, in some order of the axes, do not lie side by side."""
-    if t.size == 0:
-        return False
-    expected = 1
-    for step, extent in sorted((step, n) for n, step in zip(t.shape, t.strides, strict=True) if n > 1):
-        if step != expected:
-            return True
-        expected *= extent
-    return False
+    return not is_compact(t.shape, t.strides)
 
 
 def is_off(alignment: int) -> Condition:
@@ -162,8 +153,13 @@ _CASTS = {
 }
 
 
-def package_of(obj: object) -> str:
-    return type(obj).__module__.partition(".")[0]
+def package_of(kind: type) -> str:
+    """The package a class says it is from; empty if it says nothing sensible. None of its own code runs."""
+    try:
+        module = type.__dict__["__module__"].__get__(kind)
+    except AttributeError:  # it has been deleted
+        module = None
+    return module.partition(".")[0] if type(module) is str else ""
 
 
 def cast_it(obj: object, t: Tensor) -> str:
@@ -179,11 +175,11 @@ def cast_it(obj: object, t: Tensor) -> str:
         wanted = "float32"
     else:
         return "make numbers of another type of it, with the library it comes from"
-    if (known := _CASTS.get(package_of(obj))) is not None:
+    if (known := _CASTS.get(package_of(type(obj)))) is not None:
         return known.format(wanted)
     if numpy_has_no_such(t):
         return f"make {wanted} of it, with the library it comes from"
-    taken = "obj" if isinstance(obj, Tensor) else "tenon.asdlpack(obj)"
+    taken = "obj" if type(obj) is Tensor else "tenon.asdlpack(obj)"
     return f'{taken}.numpy().astype("{wanted}")'
 
 

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from typing import Any
 
 from tenon import _core
 from tenon._core import Tensor, asdlpack
 from tenon._dtype import dtype
-from tenon._values import bytes_over, is_compact, require_host
+from tenon._memory import is_compact, is_padded
+from tenon._values import bytes_over, require_host
 
-_PADDED = 4  # the flag bit
 _CPU = (1, 0)
 
 
@@ -27,6 +28,7 @@ def reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     >>> pickle.loads(pickle.dumps(t)).tolist()
     [97, 98, 99]
     """
+    protocol = operator.index(protocol)
     require_host(self, "pickled")
     compact = self if is_compact(self.shape, self.strides) else asdlpack(self, copy=True)
     memory: Any = asdlpack(bytes_over(compact, 0, compact.nbytes), readonly=self.readonly)
@@ -37,8 +39,13 @@ def reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     else:  # the pickler knows of no read-only memory but bytes
         memory = bytes(memory) if self.readonly else bytearray(memory)
     strides = None if compact.is_contiguous else compact.strides
-    padded = bool(compact.flags & _PADDED)
-    return rebuild, (memory, compact.shape, strides, dtype(compact.dtype).triple, padded, sys.byteorder)
+    kind = dtype(compact.dtype).triple
+    return rebuild, (memory, compact.shape, strides, kind, is_padded(compact), sys.byteorder)
+
+
+def reduce(self: Tensor) -> tuple[Any, ...]:
+    """As `reduce_ex` under protocol 0, which has no buffers."""
+    return reduce_ex(self, 0)
 
 
 def rebuild(buffer: Any, shape: Any, strides: Any, triple: Any, padded: Any, byteorder: Any) -> Tensor:

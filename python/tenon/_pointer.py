@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, SupportsIndex
+from typing import Any
 
 from tenon import _core
 from tenon._device import device as device_type
@@ -29,7 +29,8 @@ def from_pointer(
     shape: extent of each axis, or of the only one; strides: step along each, in elements, row-major if None
     dtype, device: anything `tenon.dtype` and `tenon.device` take
     owner: kept for as long as anybody looks at the memory
-    deleter: called with `ptr`, once, when nobody does any more; not if this function raises
+    deleter: called with `ptr`, once, when nobody does any more; not if this function raises, and not for memory that
+        somebody still holds when the interpreter exits
     readonly: whether the memory must not be written to
 
     How much memory there is nobody can check: the shape must be true.
@@ -48,6 +49,10 @@ def from_pointer(
 
 def _numbers(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     try:
-        return (operator.index(value),) if isinstance(value, SupportsIndex) else tuple(value)
+        return (operator.index(value),)  # type: ignore[arg-type]
+    except TypeError:  # NumPy's arrays all have __index__, and few answer
+        pass
+    try:
+        return tuple(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"tenon: {name} must be integers, one for each axis, not {value!r}") from None

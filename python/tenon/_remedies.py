@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tenon._limits import package_of
+
 
 class Remedy(NamedTuple):
     """A kind of object that is refused: how it is known, why it is, and what helps."""
@@ -32,7 +34,16 @@ def _layout(*words: str) -> Callable[[Any], bool]:
 
 
 def _arrow_type(*words: str) -> Callable[[Any], bool]:
-    return lambda a: any(word in str(a.type) for word in words)
+    return lambda a: str(a.type).startswith(words)
+
+
+def _nanoseconds(series: Any) -> str:
+    times = "datetime64[ns]" if series.dtype.kind == "M" else "timedelta64[ns]"
+    return f'obj.to_numpy("{times}").view("int64")'
+
+
+def _strings_of_pandas(series: Any) -> bool:
+    return bool(sys.modules["pandas"].api.types.infer_dtype(series) == "string")
 
 
 def _class(*names: str) -> Callable[[Any], bool]:
@@ -41,6 +52,11 @@ def _class(*names: str) -> Callable[[Any], bool]:
 
 _TRACED = "it stands for a value that is not there yet: a function is being traced"
 _OUTSIDE = "hand over what the function returns, outside of it"
+
+_ARROW_OTHERS = (
+    "string large_string binary large_binary fixed_size_binary list large_list struct map sparse_union dense_union "
+    "null month_day_nano_interval"
+).split()
 
 #: By the package an object comes from; the first that applies is the one.
 REMEDIES: dict[str, tuple[Remedy, ...]] = {
@@ -151,6 +167,14 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "some of its values are missing, which a tensor cannot say",
             'obj.to_numpy("float64", na_value=float("nan"))',
         ),
+        Remedy(
+            lambda s: s.cat is not None,
+            "its elements are numbers of entries in a list of categories",
+            "obj.cat.codes.to_numpy()",
+        ),
+        Remedy(lambda s: s.dtype.kind in "Mm", "its elements are times, which a tensor has no type for", _nanoseconds),
+        Remedy(_strings_of_pandas, "its elements are strings", "hand over the numbers in it"),
+        Remedy(lambda s: s.dtype.kind == "O", "its elements are Python objects", "hand over the numbers in it"),
         Remedy(lambda s: True, "it is a table of its own kind, and no array", "obj.to_numpy()"),
     ),
     "polars": (
@@ -159,25 +183,36 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "some of its values are missing, which a tensor cannot say",
             "obj.fill_null(0).to_numpy()",
         ),
+        Remedy(
+            lambda s: s.dtype.is_temporal(),
+            "its elements are times, which a tensor has no type for",
+            "obj.to_physical()",
+        ),
+        Remedy(
+            lambda s: not s.dtype.is_numeric() and str(s.dtype) != "Boolean",
+            "its elements are no numbers",
+            "hand over the numbers in it",
+        ),
         Remedy(lambda s: True, "it is a table of its own kind, and no array", "obj.to_numpy()"),
     ),
     "pyarrow": (
         Remedy(_class("Table", "RecordBatch"), "it is a table, and a tensor is one array", "obj.column(0)"),
-        Remedy(_class("ChunkedArray"), "it is in several pieces", "obj.combine_chunks()"),
+        Remedy(_class("Scalar"), "it is a single value, and no array", "numpy.asarray(obj.as_py())"),
+        # First what the elements are: no null and no piece is of any use before that.
         Remedy(
-            _arrow_type("dictionary"),
-            "its elements are numbers of entries in a dictionary",
-            "obj.dictionary_decode()",
-        ),
-        Remedy(
-            _arrow_type("string", "binary", "list", "struct", "null"),
+            _arrow_type(*_ARROW_OTHERS),
             "its elements are no numbers",
             "hand over the numbers in it",
         ),
         Remedy(
-            lambda a: a.null_count > 0,
-            "some of its values are missing, which a tensor cannot say",
-            "obj.fill_null(0)",
+            _arrow_type("dictionary"),
+            "its elements are numbers of entries in a dictionary",
+            "obj.cast(obj.type.value_type)",
+        ),
+        Remedy(
+            _arrow_type("run_end_encoded"),
+            "it holds each run of equal elements once",
+            "pyarrow.compute.run_end_decode(obj)",
         ),
         Remedy(_arrow_type("bool"), "its elements are single bits", 'obj.cast("uint8")'),
         Remedy(
@@ -186,11 +221,26 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             'obj.cast("float64")',
         ),
         Remedy(
-            _arrow_type("32", "date32"),
+            _arrow_type("date32", "time32"),
             "its elements are times, which a tensor has no type for",
-            'obj.view("int32")',
+            'obj.cast("int32")',
         ),
-        Remedy(lambda a: True, "its elements are times, which a tensor has no type for", 'obj.view("int64")'),
+        Remedy(
+            _arrow_type("date64", "time64", "timestamp", "duration"),
+            "its elements are times, which a tensor has no type for",
+            'obj.cast("int64")',
+        ),
+        Remedy(
+            lambda a: a.null_count > 0 and _arrow_type("fixed_size_list", "extension")(a),
+            "some of its rows are missing, which a tensor cannot say",
+            "obj.drop_null()",
+        ),
+        Remedy(
+            lambda a: a.null_count > 0,
+            "some of its values are missing, which a tensor cannot say",
+            "obj.fill_null(0)",
+        ),
+        Remedy(lambda a: a.num_chunks > 1, "it is in several pieces", "obj.combine_chunks()"),
     ),
 }
 REMEDIES["jaxlib"] = REMEDIES["jax"]
@@ -205,36 +255,48 @@ _ANYTHING = (
     ),
 )
 #: Lines of a message that say only that there was nothing to try.
-_NOTHING = ("the type has no", "not a numpy.ndarray", "no such", "the type does not support")
+_NOTHING = (
+    "the type has no",
+    "not a numpy.ndarray",
+    "no such",
+    "the type does not support",
+    "no __arrow_c_array__",
+    "it raised the exception that stands before",
+)
 
 
 def remedy_for(obj: object, raised: Exception) -> tuple[str, str]:
     """Why `asdlpack(obj)` raised, and what helps; in the words of the exception if the object is of no known kind."""
-    for remedy in (*_known(obj), *_ANYTHING):
-        if _holds(remedy, obj):
-            fix = remedy.fix if isinstance(remedy.fix, str) else remedy.fix(obj)
-            return remedy.reason.format(x=obj), fix
+    for remedy in (*_known(type(obj)), *_ANYTHING):
+        try:
+            if remedy.applies(obj):
+                fix = remedy.fix if isinstance(remedy.fix, str) else remedy.fix(obj)
+                return remedy.reason.format(x=obj), fix
+        except Exception:  # an object that does not answer is not of this kind
+            pass
     return _said_by(raised), "make an array of numbers of it first, with the library it comes from"
 
 
-def _known(obj: object) -> tuple[Remedy, ...]:
-    for base in type(obj).__mro__:
-        package = base.__module__.partition(".")[0]
+def _known(kind: type) -> tuple[Remedy, ...]:
+    for base in type.__dict__["__mro__"].__get__(kind):
+        package = package_of(base)
         if package in REMEDIES and package in sys.modules:
             return REMEDIES[package]
     return ()
 
 
-def _holds(remedy: Remedy, obj: object) -> bool:
+def message_of(raised: BaseException | None) -> list[str]:
+    """The lines of what an exception says, which may be anybody's; its kind, if it says nothing."""
     try:
-        return bool(remedy.applies(obj))
-    except Exception:  # an object that does not answer is not of this kind
-        return False
+        lines = str(raised).strip().splitlines()
+    except Exception:
+        lines = []
+    return lines or [type(raised).__name__]
 
 
 def _said_by(raised: Exception) -> str:
     """The sentence of a message that matters: the protocol that was there and refused, if several were tried."""
-    lines = str(raised).strip().splitlines() or [type(raised).__name__]
+    lines = message_of(raised)
     for line in lines[1:]:
         said = line.partition(": ")[2]
         if line.startswith("  ") and said and not said.startswith(_NOTHING):

@@ -16,7 +16,7 @@ from tenon._explain import why_copied, why_refused
 from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
 from tenon._limits import plain_device_name, plain_dtype_name
-from tenon._pickle import copy_view, deepcopy_view, reduce_ex
+from tenon._pickle import copy_view, deepcopy_view, reduce, reduce_ex
 from tenon._values import item, tolist
 
 
@@ -48,7 +48,7 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
             stacklevel=3,
         )
     made = _take(given, library)
-    if copy is False and self.nbytes and library.address(made) != self.data_ptr:
+    if copy is False and self.nbytes and _address(made, library) != self.data_ptr:
         raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it{why_copied(given, library)}")
     return made
 
@@ -66,6 +66,16 @@ def _take(t: Tensor, library: Library) -> Any:
         raise
     except Exception as e:
         raise BufferError(why_refused(t, library, e)) from e
+
+
+def _address(made: Any, library: Library) -> int:
+    try:
+        return library.address(made)
+    except Exception as e:
+        raise BufferError(
+            f"tenon: {library.name} returned {type(made).__name__!r}, which does not say where its memory is, and "
+            "copy=False allows no copy; leave it out to take what the library makes"
+        ) from e
 
 
 def _method_of(library: Library) -> Any:
@@ -89,6 +99,7 @@ def complete() -> None:
         "item": item,
         "tolist": tolist,
         "_repr_html_": repr_html,
+        "__reduce__": reduce,
         "__reduce_ex__": reduce_ex,
         "__copy__": copy_view,
         "__deepcopy__": deepcopy_view,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from tenon import _core
 from tenon._core import Tensor
 from tenon._device import device
 from tenon._dtype import dtype
+from tenon._memory import is_padded
 
 
 def item(self: Tensor) -> Any:
@@ -37,17 +39,26 @@ def tolist(self: Tensor) -> Any:
     """All elements as nested lists, one level for each axis; without axes, the element itself.
 
     Any strides will do. There is no limit: a billion elements make a billion objects.
-    Raises BufferError if the elements cannot be read here: memory of a device, types without a meaning.
+    Raises BufferError if the elements cannot be read here: memory of a device, types without a meaning; MemoryError if
+    there are no elements, and yet millions of empty lists: shape ``(2**40, 0)``.
 
     >>> import tenon
     >>> t = tenon.asdlpack(memoryview(b"abcdef").cast("B", (2, 3)))
     >>> t.tolist()
     [[97, 98, 99], [100, 101, 102]]
     """
+    if not self.size and math.prod(itertools.takewhile(bool, self.shape)) > _MOST_EMPTY_LISTS:
+        raise MemoryError(
+            f"tenon: a Tensor of shape {self.shape} has no elements, and more than {_MOST_EMPTY_LISTS} empty lists"
+        )
     if _format_of(dtype(self.dtype)) in _READ_BY_MEMORYVIEW and device(self.device).is_host:
         return memoryview(self).tolist()
     read = _reader(self)
     return _nested([read(offset) for offset in _offsets(self)], self.shape)
+
+
+#: What tolist() makes of no elements at all.
+_MOST_EMPTY_LISTS = 1 << 24
 
 
 def require_host(t: Tensor, deed: str) -> None:
@@ -66,19 +77,6 @@ def bytes_over(t: Tensor, begin: int, end: int) -> Tensor:
 
 
 # --- where elements are -----------------------------------------------------------------------------
-
-
-def is_compact(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether the elements fill the memory after the first one, each a place of its own, in whatever order of axes."""
-    if 0 in shape:
-        return True
-    filled = 1
-    for step, extent in sorted(zip(strides, shape, strict=True)):
-        if extent != 1:
-            if step != filled:
-                return False
-            filled *= extent
-    return True
 
 
 def _offsets(t: Tensor) -> list[int]:
@@ -105,7 +103,7 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
     count = kind.lanes * (2 if kind.code == _COMPLEX else 1)
     steps = [(extent - 1) * step for extent, step in zip(t.shape, t.strides, strict=True)] if t.size else []
     lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
-    packed = kind.bits * kind.lanes % 8 != 0 and not t.flags & _PADDED
+    packed = kind.bits * kind.lanes % 8 != 0 and not is_padded(t)
     bits = kind.bits * kind.lanes if packed else kind.itemsize * 8
     begin, end = lowest * bits // 8, -(-(highest + 1) * bits // 8)
     window = memoryview(bytes_over(t, begin, end)) if t.size else memoryview(b"")
@@ -137,7 +135,6 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
 # --- what elements mean -----------------------------------------------------------------------------
 
 _BYTE = (1, 8, 1)
-_PADDED = 4  # the flag bit
 _INT, _UINT, _FLOAT, _OPAQUE, _BFLOAT, _COMPLEX = range(6)
 
 #: Formats that memoryview reads quickly, and right on every Python: 'e' came in 3.12, and for '?' it reads a C bool,

@@ -258,12 +258,21 @@ awkward(
     series_with_gaps=lambda: load("pandas").Series([1, None], dtype="Int64"),
     index=lambda: load("pandas").Index([1, 2]),
     table=lambda: load("pandas").DataFrame({"a": [1.0, 2.0]}),
+    strings=lambda: load("pandas").Series(["a", "b"]),
+    objects=lambda: load("pandas").Series(["a", "b"], dtype="object"),
+    categories=lambda: load("pandas").Series(["a", "b"], dtype="category"),
+    times=lambda: load("pandas").Series(load("pandas").to_datetime(["2020-01-01", None])),
+    times_of_a_zone=lambda: load("pandas").date_range("2020-01-01", periods=2, tz="UTC"),
+    durations=lambda: load("pandas").Series(load("pandas").to_timedelta([1, 2])),
 )
 awkward(
     "polars",
     series=lambda: load("polars").Series([1.0, 2.0]),
     series_with_gaps=lambda: load("polars").Series([1, None]),
     table=lambda: load("polars").DataFrame({"a": [1.0, 2.0]}),
+    strings=lambda: load("polars").Series(["a", "b"]),
+    bools=lambda: load("polars").Series([True, False]),
+    times=lambda: load("polars").Series([1, 2]).cast(load("polars").Datetime("us")),
 )
 awkward(
     "pyarrow",
@@ -275,7 +284,20 @@ awkward(
     dates=lambda: load("pyarrow").array([1], load("pyarrow").date32()),
     decimals=lambda: load("pyarrow").array([1], load("pyarrow").decimal128(3)),
     dictionary=lambda: load("pyarrow").array(["a"]).dictionary_encode(),
+    dictionary_of_numbers=lambda: load("pyarrow").array([1, 2]).dictionary_encode(),
+    runs=lambda: load("pyarrow.compute").run_end_encode(load("pyarrow").array([1, 1, 2])),
+    intervals=lambda: load("pyarrow").array([(1, 2, 3)], load("pyarrow").month_day_nano_interval()),
+    times_with_gaps=lambda: load("pyarrow").array([1, None], load("pyarrow").timestamp("s")),
+    rows_with_gaps=lambda: load("pyarrow").array([[1, 2], None], load("pyarrow").list_(load("pyarrow").int32(), 2)),
+    rows_of_gaps=lambda: load("pyarrow").array([[1, None]], load("pyarrow").list_(load("pyarrow").int32(), 2)),
     chunks=lambda: load("pyarrow").chunked_array([[1, 2], [3]]),
+    chunk_with_gaps=lambda: load("pyarrow").chunked_array([[1, None]]),
+    chunk_of_bools=lambda: load("pyarrow").chunked_array([[True, False]]),
+    chunk_of_strings=lambda: load("pyarrow").chunked_array([["a"]]),
+    chunks_of_times=lambda: load("pyarrow").chunked_array([[1], [2, None]], load("pyarrow").duration("s")),
+    scalar=lambda: load("pyarrow").scalar(3),
+    type=lambda: load("pyarrow").int32(),
+    schema=lambda: load("pyarrow").schema([]),
     table=lambda: load("pyarrow").table({"a": [1.0]}),
     buffer=lambda: load("pyarrow").py_buffer(b"abc"),
 )
@@ -467,6 +489,9 @@ def fixed(name: str, target: str) -> tuple[str, list[str]]:
             load("jax").config.update("jax_enable_x64", False)
 
 
+NAMED_IN_FIXES = ("numpy", "torch", "jax", "tensorflow", "pyarrow", "tenon")
+
+
 def _fix(obj: Any, target: str) -> tuple[str, list[str]]:
     done: list[str] = []
     while not (answer := tenon.explain(obj, target)):
@@ -476,7 +501,7 @@ def _fix(obj: Any, target: str) -> tuple[str, list[str]]:
             code = compile(answer.fix, "fix", "eval")
         except SyntaxError:
             return "told", done
-        names = {name: load(name) for name in code.co_names if name in ("numpy", "torch", "jax", "tensorflow", "tenon")}
+        names = {name: load(name) for name in code.co_names if name in NAMED_IN_FIXES}
         result = eval(code, {**names, "obj": obj})
         obj = obj if result is None else result
     return what_happens(obj, target, DOORS[target])[0], done

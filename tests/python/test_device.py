@@ -54,6 +54,53 @@ def test_what_is_no_device(nothing):
             tenon.asdlpack(b"x", device=nothing)
 
 
+def raising(*_: object) -> object:
+    raise KeyError("asked")
+
+
+def made_in(module: object, **members: object) -> object:
+    """An instance of a class that says it is from that module."""
+    return type("Strange", (), {"__module__": module, **members})()
+
+
+class Untold(type):
+    __module__ = property(raising)  # type: ignore[assignment]
+
+
+STRANGE = {
+    "its module is no text": made_in(5),
+    "its module raises": Untold("Strange", (), {})(),
+    "it cannot be shown": made_in("here", __repr__=raising),
+    "half a character": "\ud800",
+    "a pair that raises": (made_in("here", __index__=raising), 0),
+    "it pretends to be text": made_in("here", __class__=str),
+    "it pretends to be a device": made_in("here", __class__=tenon.device),
+    "it pretends to be torch's": made_in("torch", type=property(raising)),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_comparing_never_raises(what):
+    assert tenon.device("cpu") != STRANGE[what]
+
+
+def test_comparing_does_not_write_down_what_it_compares():
+    written = []
+    listed = type("Listed", (list,), {"__repr__": lambda self: written.append(1) or ""})([1, 0])
+    assert tenon.device("cpu") != listed and not written
+
+
+def test_a_class_derived_from_it_makes_its_own():
+    derived = type("Derived", (tenon.device,), {})
+    d = derived(tenon.device("cpu"))
+    assert type(d) is derived and d == "cpu" and derived(d) is d and type(tenon.device(d)) is tenon.device
+
+
+def test_only_names_find_it_in_a_dictionary():
+    d = tenon.device("cuda:1")
+    assert {"cuda:1": 1}.get(d) == {d: 1}.get("cuda:1") == 1 and {(2, 1): 1}.get(d) is None
+
+
 def test_torch():
     torch = need("torch")
     for word, pair in {"cpu": (1, 0), "cuda": (2, 0), "cuda:2": (2, 2), "mps": (8, 0), "xpu:1": (14, 1)}.items():

@@ -92,6 +92,52 @@ def test_objects_that_lie_are_unequal_and_nothing_else():
     assert tenon.dtype("int8") != Liar()
 
 
+def pretending(to_be: type) -> object:
+    return type("Pretender", (), {"__class__": to_be})()
+
+
+class Unhashable(str):
+    def __hash__(self):
+        raise KeyError("hash")
+
+
+class Endless(tuple):
+    def __iter__(self):
+        raise KeyError("iter")
+
+
+STRANGE = [f"dtype(code={'1' * 5000}, bits=8, lanes=1)", "dtype(", "\ud800", pretending(str), pretending(tuple),
+           pretending(tenon.dtype), (pretending(int), 8, 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda s: f"{type(s).__name__}{str(s)[:12]!a}")
+def test_comparing_never_raises(strange):
+    assert tenon.dtype("int8") != strange
+    with pytest.raises(TypeError, match="is no element type"):
+        tenon.dtype(strange)
+
+
+def test_what_is_derived_from_str_and_tuple_is_what_it_holds():
+    assert tenon.dtype("int8") == Unhashable("int8") and tenon.dtype("int8") != Unhashable("uint8")
+    assert tenon.dtype("int8") == Endless((0, 8, 1)) and tenon.dtype("int8") != Endless((1, 8, 1))
+    two_faced = type("TwoFaced", (str,), {"__str__": lambda self: "int8"})("float32")
+    assert tenon.dtype(two_faced).name == "float32" and tenon.dtype(two_faced).triple == (2, 32, 1)
+    number = type("Number", (int,), {"__int__": lambda self: 99999, "__index__": lambda self: 99999})(2)
+    assert tenon.dtype((number, 32, 1)).triple == (2, 32, 1)
+    assert [type(n) for n in tenon.dtype((number, 32, 1)).triple] == [int, int, int]
+
+
+def test_a_class_derived_from_it_makes_its_own():
+    derived = type("Derived", (tenon.dtype,), {})
+    d = derived(tenon.dtype("int8"))
+    assert type(d) is derived and d == "int8" and derived(d) is d and type(tenon.dtype(d)) is tenon.dtype
+
+
+def test_only_names_find_it_in_a_dictionary():
+    d = tenon.dtype("uint8")
+    assert {"uint8": 1}.get(d) == {d: 1}.get("uint8") == 1 and {(1, 8, 1): 1}.get(d) is None
+
+
 # --- the libraries' words ---------------------------------------------------------------------------
 
 
@@ -102,6 +148,7 @@ def test_numpy(name):
     for word in (np.dtype(name), np.dtype(name).type, np.zeros(1, name).dtype):
         assert d == word and word == d and tenon.dtype(word) == d
     assert np.zeros(2, d).dtype == name == tenon.asdlpack(np.zeros(2, d)).dtype
+    assert tenon.dtype(tuple(map(np.uint16, d.triple))).triple == d.triple
     swapped = np.dtype(name).newbyteorder()
     assert (d == swapped) is (d.itemsize == 1)
 

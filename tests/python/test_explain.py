@@ -1,10 +1,13 @@
 # tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array.
 from __future__ import annotations
 
+import array
 import ast
+import ctypes
 import sys
 import warnings
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from awkward import AWKWARD, NOWHERE, memory
@@ -219,6 +222,126 @@ def test_capsules_are_not_looked_at():
     assert tenon.asdlpack(capsule).shape == (6,)  # and is still good
 
 
+def test_what_is_only_called_a_capsule():
+    assert tenon.explain(type("PyCapsule", (), {})(), "numpy").outcome == "refused"
+
+
+@pytest.mark.parametrize("nothing", [None, "text", {}, {1}, iter(())], ids=lambda o: type(o).__name__)
+def test_what_is_no_array_at_all(nothing):
+    answer = tenon.explain(nothing, "numpy")
+    assert answer.outcome == "refused" and "speaks no tensor protocol" in answer.reason and "arrow" not in answer.reason
+
+
+def test_only_times_are_times():
+    pa = need("pyarrow")
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int32())]), [])
+    for other in (pa.scalar(3), pa.int32(), pa.schema([]), reader, pa.array([(1, 2, 3)], pa.month_day_nano_interval())):
+        answer = tenon.explain(other, "numpy")
+        assert answer.outcome == "refused" and "times" not in answer.reason, other
+    for kind in (pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("s", "UTC"), pa.duration("s")):
+        assert "times" in tenon.explain(pa.array([0], kind), "numpy").reason
+
+
+def test_only_what_is_in_pieces_is_said_to_be():
+    pa = need("pyarrow")
+    assert tenon.explain(pa.chunked_array([[1], [2]]), "numpy").fix == "obj.combine_chunks()"
+    for first in (pa.chunked_array([[1, None]]), pa.chunked_array([[True], [False]]), pa.chunked_array([["a"], ["b"]])):
+        assert "pieces" not in tenon.explain(first, "numpy").reason
+
+
+def raising(*_):
+    raise KeyError("asked")
+
+
+class Wordless(Exception):
+    __str__ = raising
+
+
+class Untold(type):
+    """The classes of it tell nothing of themselves."""
+
+    __module__ = __name__ = __mro__ = property(raising)
+
+
+class Changing:
+    """It answers the first time only."""
+
+    __module__ = "torch"
+    asked = 0
+
+    @property
+    def layout(self):
+        self.asked += 1
+        return "sparse" if self.asked == 1 else raising()
+
+
+def strange(*bases, **members):
+    return type("Strange", bases, members)()
+
+
+STRANGE = {
+    "its module is no text": lambda: strange(__module__=5),
+    "its class tells nothing": lambda: Untold("Strange", (), {})(),
+    "its exception says nothing": lambda: strange(
+        __dlpack__=lambda *_, **__: raise_wordless(), __dlpack_device__=lambda self: (1, 0)
+    ),
+    "it changes": Changing,
+    "fields without a name": lambda: strange(
+        __module__="numpy", dtype=strange(names=(), isnative=True, kind="V", char="V")
+    ),
+}
+
+
+def raise_wordless():
+    raise Wordless
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_is_merely_refused_raises_nothing(what):
+    for module in ("torch", "numpy"):
+        need(module)
+    answer = tenon.explain(STRANGE[what](), "numpy")
+    assert answer.outcome == "refused" and answer.reason and answer.fix
+
+
+def test_the_class_of_what_is_taken_may_be_strange_too():
+    lie = type("Lie", (bytes,), {"__module__": 5, "__class__": property(raising)})
+    assert tenon.explain(lie(b"abc"), "tensorflow").outcome != "shared"
+
+
+def test_a_jax_that_is_not_all_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
+    monkeypatch.delenv("JAX_ENABLE_X64", raising=False)
+    assert tenon.explain(tenon.asdlpack(array.array("d", [1.0])), "jax").outcome == "copied"
+
+
+def test_jax_and_a_type_it_has_not():
+    """Read-only memory goes another way, to the same end."""
+    np, ml_dtypes, _ = need("numpy"), need("ml_dtypes"), need("jax")
+    a = np.arange(3).astype(ml_dtypes.int4)
+    for writable in (True, False):
+        a.flags.writeable = writable
+        assert tenon.explain(a, "jax").outcome == "refused"
+        with pytest.raises(BufferError, match="jax has no element type int4"):
+            tenon.asdlpack(a).to("jax")
+
+
+def test_pyarrow_and_nothing_that_goes_backwards():
+    need("pyarrow")
+    numbers = (ctypes.c_double * 8)()
+    said = []
+    for shape, strides in (((0, 2), (2, -1)), ((0, 2), (-2, 1)), ((1, 2), (-2, 1)), ((0,), (-1,)), ((1,), (-1,))):
+        t = tenon.from_pointer(ctypes.addressof(numbers), shape, "float64", strides=strides, owner=numbers)
+        said.append(tenon.explain(t, "pyarrow").outcome)
+        try:
+            t.to("pyarrow")
+        except BufferError as error:
+            assert "go backwards" in str(error) and said[-1] == "refused"
+        else:
+            assert said[-1] == "shared"
+    assert said[0] == said[2] == "refused"
+
+
 def test_memory_errors_pass():
     class Exhausted:
         def __dlpack__(self, **_):
@@ -249,6 +372,15 @@ def test_a_module_nobody_knows():
     answer = tenon.explain(memory(), strict)
     assert answer
     assert "knows nothing" in answer.notes[0]
+
+
+def test_a_module_that_cannot_be_found():
+    unknown = ModuleType("nobody_has.this")
+    unknown.from_dlpack = lambda array: array
+    answer = tenon.explain(memory(), unknown)
+    assert answer.target == "nobody_has.this" and answer and "not installed" not in str(answer)
+    del unknown.__name__
+    assert tenon.explain(memory(), unknown)
 
 
 def test_a_submodule_is_its_library():

@@ -185,3 +185,13 @@ def test_what_is_refused_is_not_released(options, kind, match):
         b.tensor(**options)
     gc.collect()
     assert b.freed == []
+
+
+def test_shapes_and_strides_of_any_sequence():
+    np = need("numpy")
+    block = Block()
+    for shape, strides in ((np.array([2, 3]), np.array([1, 2])), ([2, 3], [1, 2]), (iter((2, 3)), range(1, 3))):
+        t = block.tensor(shape=shape, strides=strides)
+        assert (t.shape, t.strides) == ((2, 3), (1, 2))
+    for shape in (6, np.int8(6), np.array(6), np.array([6])):
+        assert block.tensor(shape=shape).shape == (6,)

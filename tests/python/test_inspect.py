@@ -847,3 +847,10 @@ def test_guide():
         runner.run(test, clear_globs=False)
         names = test.globs
     assert runner.tries > 5 and runner.failures == 0
+
+
+def test_what_is_told_is_short_whatever_the_type_is_called():
+    long = type("L" * 1_000_000, (), {})
+    for seen in (tenon.inspect(long()), tenon.inspect(type(long.__name__, (bytes,), {})(b"abc"))):
+        assert len(seen.type) > 1_000_000  # the fact itself is whole
+        assert len(repr(seen)) < 10_000 and len(str(seen)) < 100_000 and len(seen._repr_html_()) < 100_000

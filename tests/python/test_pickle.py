@@ -296,6 +296,14 @@ print(loaded > 0, refused > 0)
 # --- copies -----------------------------------------------------------------------------------------
 
 
+def test_reduce_by_hand():
+    t = tenon.asdlpack(bytearray(b"abc"))
+    make, arguments = t.__reduce__()
+    assert make(*arguments).tolist() == [97, 98, 99]
+    with pytest.raises(TypeError, match="integer"):
+        t.__reduce_ex__("a")
+
+
 def test_a_copy_is_the_same_view():
     t = tenon.asdlpack(b"abc")
     assert copy.copy(t) is t

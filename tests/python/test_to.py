@@ -309,3 +309,45 @@ def test_what_is_handed_over_unseen_has_no_unnoticed_limit():
 def test_copy_is_a_truth_value_or_none(junk):
     with pytest.raises(TypeError, match="copy must be True, False or None"):
         tenon.asdlpack(bytearray(3)).to("numpy", copy=junk)
+
+
+def test_a_module_that_returns_no_array():
+    """Whether it is a copy cannot be known, and who asks is told what it was."""
+    module = types.ModuleType("counting")
+    module.from_dlpack = lambda array: 42
+    assert memory().to(module) == memory().to(module, copy=True) == 42
+    with pytest.raises(BufferError, match="counting returned 'int', which does not say where its memory is"):
+        memory().to(module, copy=False)
+
+
+def test_an_exception_without_words():
+    class Wordless(Exception):
+        def __str__(self):
+            raise KeyError("asked")
+
+    def refuse(array):
+        raise Wordless
+
+    module = types.ModuleType("wordless")
+    module.from_dlpack = refuse
+    with pytest.raises(BufferError, match="wordless does not take this tensor: Wordless: Wordless"):
+        memory().to(module)
+
+
+def test_a_library_that_is_blocked_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tvm_ffi", None)
+    with pytest.raises(ModuleNotFoundError, match="tvm_ffi is not installed; pip install apache-tvm-ffi"):
+        memory().to("tvm_ffi")
+
+
+def test_the_package_may_be_reloaded():
+    """As notebooks do it, while Tensors are about."""
+    program = """
+import importlib, tenon, tenon._limits, tenon._tensor
+t = tenon.asdlpack(b"abc")
+for _ in range(2):
+    importlib.reload(tenon._limits), importlib.reload(tenon._tensor), importlib.reload(tenon)
+    assert (t.dtype, t.device, t.tolist()) == ("uint8", "cpu", [97, 98, 99])
+print("reloaded")
+"""
+    assert "reloaded" in script(program)

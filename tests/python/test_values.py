@@ -245,6 +245,17 @@ def test_what_has_no_meaning_is_refused(triple, reason):
             method()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+def test_no_elements_are_told_at_once(dtype):
+    def listed(*shape):
+        return tenon.from_pointer(NOWHERE, shape, dtype).tolist()
+
+    assert listed(3, 0) == [[], [], []] and listed(0, 2**40) == [] == listed(0, 2**40, 0)
+    for shape in ((2**40, 0), (2**20, 2**20, 0), (2**40, 0, 2**20)):
+        with pytest.raises(MemoryError, match="has no elements, and more than"):
+            listed(*shape)
+
+
 def test_the_memory_is_let_go():
     deleted: list[int] = []
     memory = ctypes.c_uint16(0x3FC0)

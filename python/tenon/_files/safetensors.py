@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from tenon._core import Tensor
 from tenon._dtype import dtype
-from tenon._files.layout import byte_count, shown
+from tenon._files.layout import MAX_NUMBER, byte_count, shown
 from tenon._files.source import Mapped, SourceFile
 
 #: Bytes of a header, as in the reference implementation.
@@ -72,6 +72,16 @@ class SafetensorsFile(Mapping[str, Tensor]):
 
     def __hash__(self) -> int:
         return id(self)
+
+    # Its values may be more than any pickle should hold, and its path may name another file elsewhere.
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"tenon: the file {shown(self.path)} is not pickled; pass its path, and open it there with tenon.open, or "
+            "pass dict(file), which is pickled with all its values"
+        )
+
+    def __copy__(self) -> SafetensorsFile:
+        return self
 
     def __repr__(self) -> str:
         lines = [f"{shown(n)}: {e.kind} {e.shape}" for n, e in list(self._entries.items())[:3]]
@@ -157,7 +167,8 @@ def _entry(source: SourceFile, name: str, said: Any) -> Entry:
     if not _are_counts(shape):
         raise source.fault(_field(name, "shape"), f"{shown(shape)}, expected a list of numbers below 2**63")
     if not _are_counts(offsets) or len(offsets) != 2:
-        raise source.fault(_field(name, "data_offsets"), f"{shown(offsets)}, expected two numbers: begin and end")
+        text = f"{shown(offsets)}, expected two numbers below 2**63: begin and end"
+        raise source.fault(_field(name, "data_offsets"), text)
     begin, end = offsets
     try:
         wanted = byte_count(shape, kind)
@@ -192,7 +203,7 @@ def _are_counts(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     for number in value:
-        if type(number) is not int or number < 0:  # a bool is an int, and no number
+        if type(number) is not int or not 0 <= number <= MAX_NUMBER:  # a bool is an int, and no number
             return False
     return True
 
