@@ -31,6 +31,8 @@ CMAKE := $(VENV)/bin/cmake
 CMAKE_FLAGS = -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja \
 	-DPython_EXECUTABLE=$(CURDIR)/$(PY) -DTENON_WERROR=ON
 say = @echo "==> $(1)"
+# Each has all the libraries in its memory: 3 GB.
+WORKERS ?= 2
 # ctest names every test twice; only the failures and the count matter.
 TERSE = grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
 
@@ -114,7 +116,8 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tests -DCMAKE_BUILD_TYPE=Debug > /dev/null
 	@$(CMAKE) --build $(BUILD)/tests --target tenon_tests_native
 	$(call say,running the Python tests)
-	@PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs --junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
+	@PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs -n $(WORKERS) --dist loadfile \
+		--junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
 
 test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen
 	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 \

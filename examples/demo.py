@@ -1,13 +1,17 @@
 # examples/demo.py: what Tenon does, shown on buffers, NumPy arrays and, where it is installed, PyTorch.
 """Run by `make demo`. Every line printed is the result of the call above it."""
 
+from __future__ import annotations
+
 import array
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import tenon
 
 
-def show(title, obj, address=None):
+def show(title: str, obj: object, address: int | None = None) -> None:
     """Takes `obj`, gives it back to NumPy, and says whether any byte moved."""
     tensor = tenon.asdlpack(obj)
     back = np.from_dlpack(tensor)
@@ -47,6 +51,21 @@ for title, obj, options in [
     except (BufferError, TypeError) as error:
         print(f"{title}\n    {type(error).__name__}: {error}")
 
+print("\n-- will it be shared, and if not, why? ------------------------------------")
+for title, obj, target in [
+    ('explain(a, "torch")', a, "torch"),
+    ('explain(a[::-1], "torch")', a[::-1], "torch"),
+    ('explain(b"tenon", "torch")', b"tenon", "torch"),
+    ('explain(a.astype(">f4"), "numpy")', a.astype(">f4"), "numpy"),
+]:
+    print(title + "".join(f"\n    {line}" for line in str(tenon.explain(obj, target)).splitlines()))
+
+print("\n-- a file is a producer, too ----------------------------------------------")
+with tempfile.TemporaryDirectory() as folder:
+    np.save(Path(folder) / "weights.npy", a)
+    weights = tenon.open(Path(folder) / "weights.npy")
+    show('open("weights.npy")', weights)
+
 print("\n-- PyTorch ---------------------------------------------------------------")
 try:
     import torch
@@ -56,7 +75,7 @@ else:
     t = torch.arange(6.0).reshape(2, 3)
     show("t = torch.arange(6.).reshape(2, 3)", t, t.data_ptr())
     show("t[:, 1:]", t[:, 1:], t[:, 1:].data_ptr())
-    again = torch.from_dlpack(tenon.asdlpack(a))
+    again = tenon.asdlpack(a).torch()
     print(f"NumPy's array as torch's tensor: the same memory: {again.data_ptr() == a.ctypes.data}")
     try:
         tenon.asdlpack(torch.ones(2, dtype=torch.complex64).conj())

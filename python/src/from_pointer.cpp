@@ -58,13 +58,67 @@ constexpr long long highest = std::numeric_limits<std::int64_t>::max();
     return true;
 }
 
+/// What a pointer's memory belongs to: a Python object, so that the collector sees through it. It has no
+/// finalizer: those of a whole garbage cycle run before anything is taken apart, while others may still look
+/// at the memory. Its deleter runs when it is deallocated, and then nobody can.
+struct memory_object {
+    PyObject_HEAD PyObject* owner;
+    PyObject* deleter;
+    void* address;
+};
+
+int traverse_memory(PyObject* self, visitproc visit, void* arg) noexcept {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(reinterpret_cast<memory_object*>(self)->owner);
+    Py_VISIT(reinterpret_cast<memory_object*>(self)->deleter);
+    return 0;
+}
+
+void dealloc_memory(PyObject* self) noexcept {
+    auto* const memory = reinterpret_cast<memory_object*>(self);
+    PyTypeObject* const type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    {
+        const py::error_guard keep;  // the deleter may not see what is pending
+        if (memory->deleter != nullptr) {
+            const py::ref address = py::ref::take(PyLong_FromVoidPtr(memory->address));
+            const py::ref done =
+                address ? py::ref::take(py::call::one_argument(memory->deleter, address.get())) : py::ref();
+            if (!done) PyErr_WriteUnraisable(memory->deleter);
+        }
+        py::call::drop(memory->deleter);
+        py::call::drop(memory->owner);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
 }  // namespace
 
-/// `(ptr, shape, strides or None, dtype triple, device, readonly, padded, keeper)`: the package's
-/// from_pointer has read what people write. The keeper lives as long as anybody looks at the memory.
-PyObject* from_pointer(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept try {
-    if (count != 8) {
-        PyErr_Format(PyExc_TypeError, "_core.from_pointer() takes 8 arguments (%zd given)", count);
+PyObject* make_memory_type(PyObject* module) noexcept {
+    PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("What the memory of tenon.from_pointer belongs to.")},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_memory)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_memory)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {
+        "tenon.Memory",
+        sizeof(memory_object),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+            Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        slots,
+    };
+    return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
+
+/// `(ptr, shape, strides or None, dtype triple, device, readonly, padded, owner, deleter or None)`: the
+/// package's from_pointer has read what people write. The owner lives as long as anybody looks at the memory,
+/// and then the deleter is called. What is refused is not released.
+PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept try {
+    if (count != 9) {
+        PyErr_Format(PyExc_TypeError, "_core.from_pointer() takes 9 arguments (%zd given)", count);
         return nullptr;
     }
     void* address = nullptr;
@@ -81,6 +135,10 @@ PyObject* from_pointer(PyObject*, PyObject* const* args, Py_ssize_t count) noexc
         !argument::read_flag("readonly", args[5], readonly) ||
         !argument::read_flag("padded", args[6], padded))
         return nullptr;
+    PyObject* const deleter = args[8];
+    if (deleter != Py_None && PyCallable_Check(deleter) == 0)
+        return argument::wrong("deleter", "None or a function of the address", deleter), nullptr;
+
     const device place = where.value_or(device{});
     tensor_info info = args[2] == Py_None ? tensor_info::contiguous(address, type, shape, place)
                                           : tensor_info::strided(address, type, shape, strides, place);
@@ -88,9 +146,25 @@ PyObject* from_pointer(PyObject*, PyObject* const* args, Py_ssize_t count) noexc
     if (padded) info = info.padded();
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return nullptr;
-    auto made = tensor::own(info, py::detail::keep_object(args[7], here));
+    py::ref keeper = py::ref::borrow(args[7]);
+    memory_object* memory = nullptr;
+    if (deleter != Py_None) {
+        PyTypeObject* const memory_type = memory_type_of(module);
+        if (memory_type == nullptr) {
+            PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is going down");
+            return nullptr;
+        }
+        keeper = py::ref::take(memory_type->tp_alloc(memory_type, 0));
+        if (!keeper) return nullptr;
+        memory = reinterpret_cast<memory_object*>(keeper.get());
+        memory->owner = py::ref::borrow(args[7]).release();
+        memory->address = address;
+    }
+    auto made = tensor::own(info, py::detail::keep_object(keeper.get(), here));
     if (!made) return py::raise(made.error(), "tenon: from_pointer(): ");
-    return py::to_python(std::move(made));
+    PyObject* const tensor_object = py::to_python(std::move(made));
+    if (tensor_object != nullptr && memory != nullptr) memory->deleter = py::ref::borrow(deleter).release();
+    return tensor_object;
 } catch (...) {
     py::raise_caught();
     return nullptr;

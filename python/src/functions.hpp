@@ -12,6 +12,10 @@ namespace tenon::module {
 /// exception set on failure.
 [[nodiscard]] bool read_any_device(PyObject* value, std::optional<device>& out) noexcept;
 
+/// The type of what memory with a deleter belongs to: a new reference, or null with an exception set.
+PyObject* make_memory_type(PyObject* module) noexcept;
+/// The same as this module has it: borrowed.
+PyTypeObject* memory_type_of(PyObject* module) noexcept;
 PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
 PyObject* inspect_object(PyObject* module, PyObject* obj) noexcept;
 PyObject* inspect_capsule(PyObject* module, PyObject* capsule) noexcept;

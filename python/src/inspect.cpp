@@ -82,8 +82,8 @@ template <class... Args>
     return version.major == 0 ? none() : Py_BuildValue("(II)", version.major, version.minor);
 }
 
-/// What keeps the memory: ("object" or "buffer", the type of it), ("struct", None) or ("memory", None). None
-/// when nothing does.
+/// What keeps the memory: ("object" or "buffer", the type of it), or ("struct", None), ("arrow", None) or
+/// ("memory", None). None when nothing does.
 [[nodiscard]] PyObject* owner_of(const keep_alive& owner) noexcept {
     const auto of_type = [](const char* kind, PyObject* kept) {
         return Py_BuildValue("(sO)", kind,
@@ -95,6 +95,7 @@ template <class... Args>
         return of_type("object", static_cast<PyObject*>(owner.subject()));
     if (release == py::detail::release_buffer)
         return of_type("buffer", static_cast<Py_buffer*>(owner.subject())->obj);
+    if (release == py::arrow::detail::release_array) return of_type("arrow", nullptr);
     const bool is_struct = release == py::detail::release_versioned || release == py::detail::release_legacy;
     return of_type(is_struct ? "struct" : "memory", nullptr);
 }

@@ -114,7 +114,28 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+/// What each interpreter's copy of the module has of its own.
+struct module_state {
+    PyObject* memory_type;
+};
+
+[[nodiscard]] module_state* state_of(PyObject* module) noexcept {
+    return static_cast<module_state*>(PyModule_GetState(module));
+}
+
+int traverse(PyObject* module, visitproc visit, void* arg) noexcept {
+    Py_VISIT(state_of(module)->memory_type);
+    return 0;
+}
+
+int clear(PyObject* module) noexcept {
+    Py_CLEAR(state_of(module)->memory_type);
+    return 0;
+}
+
 int exec(PyObject* module) noexcept {
+    state_of(module)->memory_type = make_memory_type(module);
+    if (state_of(module)->memory_type == nullptr) return -1;
     PyTypeObject* const type = py::producer_type();
     PyObject* const malformed_error = py::exception_type(errc::malformed);
     if (type == nullptr || malformed_error == nullptr) return -1;
@@ -140,15 +161,19 @@ PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     "tenon._core",
     "The compiled half of tenon.",
-    0,
+    sizeof(module_state),
     functions,
     slots,
-    nullptr,
-    nullptr,
+    traverse,
+    clear,
     nullptr,
 };
 
 }  // namespace
+
+PyTypeObject* memory_type_of(PyObject* module) noexcept {
+    return reinterpret_cast<PyTypeObject*>(state_of(module)->memory_type);
+}
 
 }  // namespace tenon::module
 

@@ -122,7 +122,8 @@ def from_pointer(
     device: tuple[int, int],
     readonly: bool,
     padded: bool,
-    keeper: object,
+    owner: object,
+    deleter: Callable[[int], object] | None,
     /,
 ) -> Tensor: ...
 def as_like(obj: Any, like: Any, /) -> Any: ...

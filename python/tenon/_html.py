@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tenon._core import Tensor
-from tenon._device import device
 from tenon._dtype import dtype
 from tenon._values import is_compact
 

@@ -293,6 +293,8 @@ def _inspect_object(obj: object) -> Inspection:
     notes = []
     if any(r.name == "__dlpack__" and r.answer != "absent" for r in rungs):
         notes.append("its __dlpack__ was called, as an import calls it, and what it returned was let go of")
+    if any(r.name == "Arrow" and r.answer != "absent" for r in rungs):
+        notes.append("it was asked by Arrow, as an import asks it: a stream that can be had only once is used up")
     if facts is not None and facts["flags"] & _COPIED:
         notes.append("the producer made a copy for this look, and makes another for every import")
     if {r.answer for r in rungs} == {"absent"} and any(p.name == "__array__" and p.spoken for p in protocols):
@@ -454,7 +456,7 @@ def _owner(found: tuple[str, type | None] | None) -> str | None:
     kind, kept = found
     if kept is not None:
         return _type_name(kept) if kind == "object" else f"buffer of {_type_name(kept)}"
-    return {"struct": "DLPack struct", "buffer": "buffer"}.get(kind, "memory of its own")
+    return {"struct": "DLPack struct", "arrow": "Arrow array", "buffer": "buffer"}.get(kind, "memory of its own")
 
 
 def _notes_on(facts: dict[str, Any] | None, legacy: bool = False) -> Iterator[str]:

@@ -39,6 +39,8 @@ from tenon._limits import (
     numpy_has_no_such,
     other_device_than,
     other_dtype_than,
+    plain_device_name,
+    plain_dtype_name,
     say,
     version_of,
 )
@@ -62,6 +64,17 @@ class Library(NamedTuple):
     notes: tuple[tuple[Condition, str], ...] = ()
     #: It has no read-only arrays: it takes read-only memory, and lets it be written to.
     forgets_readonly: bool = False
+    #: What memory must be aligned to for `takes_unseen`.
+    alignment: int = 16
+
+    def takes_unseen(self, t: Tensor) -> bool:
+        """Whether it is so ordinary that no limit can apply of those the library does not notice. Quick."""
+        return (
+            t.is_contiguous
+            and plain_device_name(t) == "cpu"
+            and plain_dtype_name(t) in _ORDINARY
+            and t.data_ptr % self.alignment == 0
+        )
 
     def limit_on(self, t: Tensor, *, unnoticed: bool = False) -> Limit | None:
         """The limit that decides what becomes of a tensor; only of those the library does not notice, if asked."""
@@ -86,11 +99,15 @@ class Library(NamedTuple):
         return installed is not None and installed < limit.until
 
 
+#: Element types that every library has, or says that it has not.
+_ORDINARY = PLAIN - {"bool"}
+
+
 def load(library: Library, submodule: str = "") -> Any:
     """The library's module, imported; ImportError says what to install."""
     wanted = library.module + submodule
-    if wanted in sys.modules:
-        return sys.modules[wanted]
+    if (there := sys.modules.get(wanted)) is not None:
+        return there
     try:
         return importlib.import_module(wanted)
     except ModuleNotFoundError as e:
@@ -115,14 +132,14 @@ def _take_numpy(t: Tensor) -> Any:
 
 
 def _take_torch(t: Tensor) -> Any:
-    model = _torch_model()
-    return as_like(t, model) if model is not None else load(LIBRARIES["torch"]).from_dlpack(t)
+    torch = load(LIBRARIES["torch"])
+    model = _torch_model(torch)
+    return as_like(t, model) if model is not None else torch.from_dlpack(t)
 
 
 @functools.cache
-def _torch_model() -> Any:
+def _torch_model(torch: Any) -> Any:
     """A tensor to be like, which takes a fifth of the time; None before 2.10, which has no exchange table."""
-    torch = load(LIBRARIES["torch"])
     return torch.empty(0) if hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else None
 
 
@@ -241,6 +258,16 @@ def _has_ml_dtypes() -> bool:
     return True
 
 
+def _whole_complex_numbers(name: str) -> Limit:
+    """Both read them 16 bytes at a time, by instructions that end the process off that alignment."""
+    return Limit(
+        lambda t: dtype_name(t) == "complex128" and is_off(16)(t),
+        f"its complex numbers are not aligned to 16 bytes, as {name} reads them",
+        copy_it,
+        unnoticed=True,
+    )
+
+
 def _needs_a_flag(what: str, name: str) -> str:
     return f"{what}: a legacy DLPack capsule has no flag to say it, and {name} takes no other"
 
@@ -251,7 +278,7 @@ def _writable_only(name: str, until: tuple[int, ...] | None = None) -> Limit:
 
 def _jax_narrows(t: Tensor) -> bool:
     """Whether JAX makes 32 bits of 64, which it does unless it is told not to."""
-    if dtype_name(t) not in WIDE:
+    if dtype_name(t) not in WIDE or t.size == 0:
         return False
     jax = loaded("jax")
     if jax is not None:
@@ -289,6 +316,7 @@ _LIBRARIES = (
                 copy_it,
                 unnoticed=True,
             ),
+            _whole_complex_numbers("torch"),
         ),
         forgets_readonly=True,
     ),
@@ -311,7 +339,8 @@ _LIBRARIES = (
             ),
             Limit(
                 is_not_compact,
-                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact memory",
+                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact "
+                "memory",
                 copy_it,
             ),
             Limit(
@@ -339,6 +368,7 @@ _LIBRARIES = (
         "tensorflow",
         "tensorflow",
         take=_take_tensorflow,
+        alignment=64,
         address=_address_as_dlpack,
         limits=(
             _devices("tensorflow", frozenset(("cpu", "cuda"))),
@@ -348,6 +378,14 @@ _LIBRARIES = (
                 is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
             ),
             _writable_only("tensorflow"),
+            # It shares it, and ends the process with "Check failed: IsAligned()" at the first sum.
+            Limit(
+                is_off(64),
+                "its memory is not aligned to 64 bytes, and tensorflow cannot compute with other memory",
+                copy_it,
+                outcome="copied",
+                unnoticed=True,
+            ),
         ),
         notes=((lambda t: True, "tensorflow takes it for immutable: do not write to the memory meanwhile"),),
     ),
@@ -369,6 +407,7 @@ _LIBRARIES = (
                 copy_it,
                 unnoticed=True,
             ),
+            _whole_complex_numbers("paddle"),
         ),
         forgets_readonly=True,
     ),
@@ -404,7 +443,10 @@ _LIBRARIES = (
         limits=(
             _devices("pyarrow", frozenset(("cpu",))),
             Limit(
-                dtype_in(frozenset(("bool",))), "pyarrow's booleans are single bits, and these are bytes", cast_it
+                dtype_in(frozenset(("bool",))),
+                "pyarrow's booleans are single bits, and these are bytes",
+                cast_it,
+                unnoticed=True,  # before 26 it makes bits or other numbers of them
             ),
             Limit(
                 other_dtype_than(PLAIN - {"complex64", "complex128"}),
@@ -412,14 +454,20 @@ _LIBRARIES = (
                 cast_or_split_it,
             ),
             Limit(
-                lambda t: t.size > 0 and min(t.strides, default=0) < 0,
+                lambda t: t.size > 0 and min(t.strides, default=0) < 0 and not (t.ndim == 1 and t.is_contiguous),
                 "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
                 copy_it,
+            ),
+            Limit(
+                lambda t: min(t.strides, default=0) < 0,
+                "its strides {t.strides} go backwards, and this pyarrow takes no negative ones",
+                copy_it,
+                until=(26,),
             ),
         ),
         notes=(
             (lambda t: not t.readonly, "pyarrow takes it for immutable: do not write to the memory meanwhile"),
-            (lambda t: t.ndim != 1 or t.strides[0] != 1, "it becomes a pyarrow.Tensor, not an Array"),
+            (lambda t: t.ndim != 1 or not t.is_contiguous, "it becomes a pyarrow.Tensor, not an Array"),
         ),
     ),
     Library(
@@ -458,7 +506,7 @@ _LIBRARIES = (
 LIBRARIES: dict[str, Library] = {library.name: library for library in _LIBRARIES}
 
 
-def library_of(target: str | ModuleType) -> Library:
+def library_of(target: object) -> Library:
     """The library of that name, or that module; any other module that has `from_dlpack` will do.
 
     Raises ValueError for a name nobody knows, TypeError for what is neither.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tenon._core import Tensor
+from tenon._dtype import dtype
 
 Condition = Callable[[Tensor], bool]
 #: Of the object the user has and its Tensor: what to write instead of `obj`, or what to do.
@@ -27,7 +28,8 @@ class Limit(NamedTuple):
     fix: Fix
     #: What the library does about it.
     outcome: str = "refused"
-    #: The library does not notice: it would crash, or show other numbers. Such a tensor is never handed over.
+    #: The library does not notice: it would crash, now or later, or show other numbers. Such a tensor is never
+    #: handed over; where the outcome is "copied", a copy of ours is.
     unnoticed: bool = False
     #: The first version that has the limit no more.
     until: tuple[int, ...] | None = None
@@ -47,6 +49,10 @@ FLOAT8 = frozenset(
 )
 WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
+
+# The compiled properties, before the package puts its own in their place: plain strings, and quick.
+plain_dtype_name: Callable[[Tensor], str] = Tensor.__dict__["dtype"].__get__
+plain_device_name: Callable[[Tensor], str] = Tensor.__dict__["device"].__get__
 
 #: Stands in a sentence for the name of an element type that has none.
 NAMELESS = "of this kind"
@@ -121,7 +127,7 @@ def numpy_has_no_such(t: Tensor) -> bool:
     name = dtype_name(t)
     if name in PLAIN:
         return False
-    if name == NAMELESS or (t.dtype.bits * t.dtype.lanes < 8 and not is_padded(t)):
+    if name == NAMELESS or (dtype(name).bits * dtype(name).lanes < 8 and not is_padded(t)):
         return True
     try:
         return not hasattr(importlib.import_module("ml_dtypes"), name)

@@ -70,7 +70,7 @@ def rebuild(buffer: Any, shape: Any, strides: Any, triple: Any, padded: Any, byt
         )
     if flat.data_ptr % _alignment(kind):
         flat = asdlpack(asdlpack(flat, copy=True), readonly=flat.readonly)
-    return _core.from_pointer(flat.data_ptr, shape, strides, kind.triple, _CPU, flat.readonly, padded, flat)
+    return _core.from_pointer(flat.data_ptr, shape, strides, kind.triple, _CPU, flat.readonly, padded, flat, None)
 
 
 def copy_view(self: Tensor) -> Tensor:

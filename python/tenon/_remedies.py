@@ -57,8 +57,16 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(_kind("S"), "its elements are strings of bytes", 'obj.copy().view("uint8")'),
         Remedy(_kind("U"), "its elements are strings of characters", 'obj.copy().view("uint32")'),
         Remedy(_kind("T"), "its elements are strings", "hand over the numbers in it"),
-        Remedy(lambda a: a.dtype.char == "g", "its elements are long doubles, which differ by machine", 'obj.astype("float64")'),
-        Remedy(lambda a: a.dtype.char == "G", "its elements are long doubles, which differ by machine", 'obj.astype("complex128")'),
+        Remedy(
+            lambda a: a.dtype.char == "g",
+            "its elements are long doubles, which differ by machine",
+            'obj.astype("float64")',
+        ),
+        Remedy(
+            lambda a: a.dtype.char == "G",
+            "its elements are long doubles, which differ by machine",
+            'obj.astype("complex128")',
+        ),
         Remedy(_kind("V"), "its elements are bytes without a type", 'obj.copy().view("uint8")'),
         Remedy(
             lambda a: any(step % a.itemsize for step in a.strides),
@@ -68,29 +76,69 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     ),
     "torch": (
         Remedy(_class("FakeTensor", "FunctionalTensor"), _TRACED, _OUTSIDE),
-        Remedy(lambda x: x.is_nested, "it is a list of tensors of several shapes", "torch.nested.to_padded_tensor(obj, 0.0)"),
+        Remedy(
+            lambda x: x.is_nested,
+            "it is a list of tensors of several shapes",
+            "torch.nested.to_padded_tensor(obj, 0.0)",
+        ),
         Remedy(_layout("sparse", "mkldnn"), "it is not a plain block of memory, but {x.layout}", "obj.to_dense()"),
-        Remedy(lambda x: x.is_meta, "it is on the meta device, which has no memory", 'torch.empty_like(obj, device="cpu")'),
+        Remedy(
+            lambda x: x.is_meta,
+            "it is on the meta device, which has no memory",
+            'torch.empty_like(obj, device="cpu")',
+        ),
         Remedy(lambda x: x.is_quantized, "its elements are quantized, which a tensor cannot say", "obj.dequantize()"),
-        Remedy(lambda x: x.is_conj(), "it is a conjugate view, whose memory holds other numbers than it shows", "obj.resolve_conj()"),
-        Remedy(lambda x: x.is_neg(), "it is a negative view, whose memory holds other numbers than it shows", "obj.resolve_neg()"),
+        Remedy(
+            lambda x: x.is_conj(),
+            "it is a conjugate view, whose memory holds other numbers than it shows",
+            "obj.resolve_conj()",
+        ),
+        Remedy(
+            lambda x: x.is_neg(),
+            "it is a negative view, whose memory holds other numbers than it shows",
+            "obj.resolve_neg()",
+        ),
         Remedy(lambda x: "bits" in str(x.dtype), "its elements are bits without a type", "obj.view(torch.uint8)"),
     ),
     "jax": (
         Remedy(_class("Tracer"), _TRACED, _OUTSIDE),
-        Remedy(_class("ShapeDtypeStruct"), "it is only a shape and a type, and has no memory", "jax.numpy.zeros(obj.shape, obj.dtype)"),
+        Remedy(
+            _class("ShapeDtypeStruct"),
+            "it is only a shape and a type, and has no memory",
+            "jax.numpy.zeros(obj.shape, obj.dtype)",
+        ),
         Remedy(_class("PRNGKeyArray"), "it holds random keys, which are no numbers", "jax.random.key_data(obj)"),
-        Remedy(lambda x: x.is_deleted(), "its memory was deleted or donated", "make the array again: its memory is gone"),
-        Remedy(lambda x: x.is_fully_replicated and len(x.devices()) > 1, "it has a copy on each of several devices", "obj.addressable_data(0)"),
-        Remedy(lambda x: len(x.devices()) > 1, "it is spread over several devices", "jax.device_put(obj, jax.devices()[0])"),
+        Remedy(
+            lambda x: x.is_deleted(),
+            "its memory was deleted or donated",
+            "make the array again: its memory is gone",
+        ),
+        Remedy(
+            lambda x: x.is_fully_replicated and len(x.devices()) > 1,
+            "it has a copy on each of several devices",
+            "obj.addressable_data(0)",
+        ),
+        Remedy(
+            lambda x: len(x.devices()) > 1,
+            "it is spread over several devices",
+            "jax.device_put(obj, jax.devices()[0])",
+        ),
         Remedy(lambda x: "int" in x.dtype.name, "jax does not export its element type", 'obj.astype("int8")'),
         Remedy(lambda x: True, "jax does not export its element type", 'obj.astype("float32")'),
     ),
     "tensorflow": (
         Remedy(_class("SymbolicTensor", "KerasTensor"), _TRACED, _OUTSIDE),
         Remedy(_class("RaggedTensor"), "its rows are of several lengths", "obj.to_tensor()"),
-        Remedy(_class("SparseTensor"), "it is sparse, and not a plain block of memory", "tensorflow.sparse.to_dense(obj)"),
-        Remedy(_class("Variable", "ResourceVariable"), "it is a variable, which names memory that may change", "obj.read_value()"),
+        Remedy(
+            _class("SparseTensor"),
+            "it is sparse, and not a plain block of memory",
+            "tensorflow.sparse.to_dense(obj)",
+        ),
+        Remedy(
+            _class("Variable", "ResourceVariable"),
+            "it is a variable, which names memory that may change",
+            "obj.read_value()",
+        ),
         Remedy(lambda x: x.dtype.name == "string", "its elements are strings", "tensorflow.strings.to_number(obj)"),
         Remedy(lambda x: True, "its elements are no numbers", "hand over the numbers in it"),
     ),
@@ -107,22 +155,44 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     ),
     "polars": (
         Remedy(
-            lambda s: s.null_count() > 0, "some of its values are missing, which a tensor cannot say", "obj.fill_null(0).to_numpy()"
+            lambda s: s.null_count() > 0,
+            "some of its values are missing, which a tensor cannot say",
+            "obj.fill_null(0).to_numpy()",
         ),
         Remedy(lambda s: True, "it is a table of its own kind, and no array", "obj.to_numpy()"),
     ),
     "pyarrow": (
         Remedy(_class("Table", "RecordBatch"), "it is a table, and a tensor is one array", "obj.column(0)"),
         Remedy(_class("ChunkedArray"), "it is in several pieces", "obj.combine_chunks()"),
-        Remedy(_arrow_type("dictionary"), "its elements are numbers of entries in a dictionary", "obj.dictionary_decode()"),
-        Remedy(_arrow_type("string", "binary", "list", "struct", "null"), "its elements are no numbers", "hand over the numbers in it"),
-        Remedy(lambda a: a.null_count > 0, "some of its values are missing, which a tensor cannot say", "obj.fill_null(0)"),
+        Remedy(
+            _arrow_type("dictionary"),
+            "its elements are numbers of entries in a dictionary",
+            "obj.dictionary_decode()",
+        ),
+        Remedy(
+            _arrow_type("string", "binary", "list", "struct", "null"),
+            "its elements are no numbers",
+            "hand over the numbers in it",
+        ),
+        Remedy(
+            lambda a: a.null_count > 0,
+            "some of its values are missing, which a tensor cannot say",
+            "obj.fill_null(0)",
+        ),
         Remedy(_arrow_type("bool"), "its elements are single bits", 'obj.cast("uint8")'),
-        Remedy(_arrow_type("decimal"), "its elements are decimals, which a tensor has no type for", 'obj.cast("float64")'),
-        Remedy(_arrow_type("32", "date32"), "its elements are times, which a tensor has no type for", 'obj.view("int32")'),
+        Remedy(
+            _arrow_type("decimal"),
+            "its elements are decimals, which a tensor has no type for",
+            'obj.cast("float64")',
+        ),
+        Remedy(
+            _arrow_type("32", "date32"),
+            "its elements are times, which a tensor has no type for",
+            'obj.view("int32")',
+        ),
         Remedy(lambda a: True, "its elements are times, which a tensor has no type for", 'obj.view("int64")'),
     ),
-}  # fmt: skip
+}
 REMEDIES["jaxlib"] = REMEDIES["jax"]
 
 #: What is of no package of arrays.
@@ -139,7 +209,7 @@ _NOTHING = ("the type has no", "not a numpy.ndarray", "no such", "the type does 
 
 
 def remedy_for(obj: object, raised: Exception) -> tuple[str, str]:
-    """Why `asdlpack(obj)` raised, and what helps: in our words if the object is known, else in those of the exception."""
+    """Why `asdlpack(obj)` raised, and what helps; in the words of the exception if the object is of no known kind."""
     for remedy in (*_known(obj), *_ANYTHING):
         if _holds(remedy, obj):
             fix = remedy.fix if isinstance(remedy.fix, str) else remedy.fix(obj)

@@ -15,7 +15,7 @@ from tenon._dtype import dtype
 from tenon._explain import why_copied, why_refused
 from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
-from tenon._limits import PLAIN
+from tenon._limits import plain_device_name, plain_dtype_name
 from tenon._pickle import copy_view, deepcopy_view, reduce_ex
 from tenon._values import item, tolist
 
@@ -39,7 +39,7 @@ def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: boo
 
 def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
     """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
-    given = self if device is None and copy is not True else asdlpack(self, device=device, copy=copy)
+    given = self if device is None and (copy is None or copy is False) else asdlpack(self, device=device, copy=copy)
     if given.readonly and library.forgets_readonly:
         warnings.warn(
             f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "
@@ -54,20 +54,18 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
 
 
 def _take(t: Tensor, library: Library) -> Any:
-    """The library's array; BufferError says why there is none. What it does not survive it is not given."""
-    if not _is_ordinary(t) and library.limit_on(t, unnoticed=True) is not None:
+    """The library's array; BufferError says why there is none. What the library does not survive it is not given."""
+    limit = None if library.takes_unseen(t) else library.limit_on(t, unnoticed=True)
+    if limit is not None and limit.outcome == "refused":
         raise BufferError(why_refused(t, library, None))
+    if limit is not None and limit is library.limit_on(t):
+        t = asdlpack(t, copy=True)
     try:
         return library.take(t)
     except (ImportError, MemoryError):
         raise
     except Exception as e:
         raise BufferError(why_refused(t, library, e)) from e
-
-
-def _is_ordinary(t: Tensor) -> bool:
-    """What every library takes, or says that it does not: quicker than to look at all its limits."""
-    return t.is_contiguous and _device_name(t) == "cpu" and _dtype_name(t) in PLAIN
 
 
 def _method_of(library: Library) -> Any:
@@ -79,9 +77,7 @@ def _method_of(library: Library) -> Any:
     return method
 
 
-# The compiled properties, which give plain strings, and the objects made of the few that occur.
-_dtype_name = Tensor.__dict__["dtype"].__get__
-_device_name = Tensor.__dict__["device"].__get__
+# Objects made of the few names that occur.
 _dtype = functools.lru_cache(maxsize=64)(dtype)
 _device = functools.lru_cache(maxsize=64)(device)
 
@@ -96,7 +92,7 @@ def complete() -> None:
         "__reduce_ex__": reduce_ex,
         "__copy__": copy_view,
         "__deepcopy__": deepcopy_view,
-        "dtype": property(lambda self: _dtype(_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
-        "device": property(lambda self: _device(_device_name(self)), doc="Where the memory is: a `tenon.device`."),
+        "dtype": property(lambda self: _dtype(plain_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
+        "device": property(lambda self: _device(plain_device_name(self)), doc="Where the memory is: a `tenon.device`."),
     }
     _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})

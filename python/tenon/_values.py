@@ -62,7 +62,7 @@ def require_host(t: Tensor, deed: str) -> None:
 def bytes_over(t: Tensor, begin: int, end: int) -> Tensor:
     """The bytes from `begin` to before `end`, counted from the first element, in place; keeps `t`."""
     where = device(t.device).pair
-    return _core.from_pointer(t.data_ptr + begin, (end - begin,), None, _BYTE, where, t.readonly, False, t)
+    return _core.from_pointer(t.data_ptr + begin, (end - begin,), None, _BYTE, where, t.readonly, False, t, None)
 
 
 # --- where elements are -----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import ctypes
+import functools
 import importlib
 import mmap
 import os
@@ -38,7 +39,7 @@ def load(module: str) -> Any:
 ROOM = (ctypes.c_char * 16384)()
 BASE = (ctypes.addressof(ROOM) + 8191) // 4096 * 4096
 assert BASE + 4096 <= ctypes.addressof(ROOM) + len(ROOM)
-ctypes.memmove(BASE - 2048, bytes(i * 37 % 251 for i in range(4096)), 4096)
+PATTERN = bytes(i * 37 % 251 for i in range(4096))
 
 
 def memory(
@@ -50,11 +51,10 @@ def memory(
     padded: bool = False,
     device: str = "cpu",
 ) -> tenon.Tensor:
-    if dtype == "bool":
-        ctypes.memset(BASE - 2048, 1, 4096)
+    ctypes.memmove(BASE - 2048, bytes(b % 2 for b in PATTERN) if dtype == "bool" else PATTERN, 4096)
     triple = tenon.dtype(dtype).triple
     where = tenon.device(device).pair
-    return _core.from_pointer(BASE + offset, shape, strides, triple, where, readonly, padded, ROOM)
+    return _core.from_pointer(BASE + offset, shape, strides, triple, where, readonly, padded, ROOM, None)
 
 
 def memories(prefix: str, rows: dict[str, dict[str, Any]]) -> None:
@@ -106,8 +106,10 @@ memories("axes", {str(n): {"shape": (1,) * (n - 2) + (2, 3)} for n in (5, 8, 9, 
 memories("offset", {f"{n} of int8": {"dtype": "int8", "offset": n} for n in (1, 3, 16, 32, 64)})
 memories("offset", {f"{n} of float32": {"offset": n} for n in (4, 8, 16, 32, 64, 128)})
 memories("offset", {f"{n} of float64": {"dtype": "float64", "offset": n} for n in (8, 16, 32, 64)})
+memories("offset", {f"{n} of complex128": {"dtype": "complex128", "offset": n} for n in (8, 16, 64)})
 memories("offset", {"0-d": {"shape": (), "offset": 4}, "empty": {"shape": (0,), "offset": 4}})
-memories("offset", {"column-major": {**LAYOUTS["column-major"], "offset": 8}, "read-only": {"readonly": True, "offset": 8}})
+memories("offset", {"column-major": {**LAYOUTS["column-major"], "offset": 8}})
+memories("offset", {"read-only": {"readonly": True, "offset": 8}})
 memories("place", {kind: {"device": kind} for kind in ("cuda_host", "cuda_managed", "rocm_host")})
 
 # Handed over by `Tensor.to` only, which must know better: some libraries end the process for these.
@@ -325,6 +327,26 @@ def take_paddle(t: Any) -> Any:
     return load("paddle").from_dlpack(t)
 
 
+def take_jax(t: Any) -> Any:
+    """Read-only memory by NumPy, as a user of JAX up to 0.11 would."""
+    if t.readonly and t.is_contiguous and t.device == "cpu":
+        return load("jax").device_put(load("numpy").asarray(t), load("jax").devices("cpu")[0])
+    return load("jax.numpy").from_dlpack(t)
+
+
+def take_pyarrow(t: Any) -> Any:
+    pyarrow = load("pyarrow")
+    if t.device.kind != "cpu":
+        raise BufferError("pyarrow takes it for memory of the CPU")
+    if t.ndim == 1 and t.is_contiguous:
+        return pyarrow.array(t)
+    if hasattr(pyarrow.Tensor, "from_dlpack"):
+        return CONSUMERS["pa.Tensor"].take(t)
+    if t.dtype == "bool":
+        raise BufferError("pyarrow makes bits or other numbers of them")
+    return pyarrow.Tensor.from_numpy(load("numpy").asarray(t))
+
+
 def address_of(array_: Any, target: str) -> int:
     """Asked of the library itself, in another way than the package does it."""
     if target in ("torch", "paddle", "tvm_ffi"):
@@ -345,12 +367,12 @@ def address_of(array_: Any, target: str) -> int:
 DOORS: dict[str, Callable[[Any], Any]] = {
     "numpy": lambda t: load("numpy").asarray(t),
     "numba": lambda t: load("numpy").asarray(t),
-    "torch": CONSUMERS["torch"].take,
-    "jax": lambda t: load("jax.numpy").from_dlpack(t),
+    "torch": lambda t: load("torch").from_dlpack(t),
+    "jax": take_jax,
     "tensorflow": CONSUMERS["tensorflow"].take,
     "paddle": take_paddle,
     "tvm_ffi": CONSUMERS["tvm_ffi"].take,
-    "pyarrow": lambda t: (CONSUMERS["pa.Array"] if t.strides == (1,) else CONSUMERS["pa.Tensor"]).take(t),
+    "pyarrow": take_pyarrow,
 }
 
 
@@ -360,7 +382,8 @@ def shown_by(array_: Any, target: str, t: tenon.Tensor) -> bytes | None:
         return None
     if target == "torch":
         torch = load("torch")
-        return bytes(array_.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        plain = torch.empty(array_.shape, dtype=array_.dtype).copy_(array_)  # with no odd strides left
+        return bytes(plain.reshape(-1).view(torch.uint8).numpy().tobytes())
     if target == "pyarrow" and isinstance(array_, load("pyarrow").Array):
         return bytes(array_.to_numpy(zero_copy_only=True).tobytes())
     if target in ("paddle", "tensorflow"):
@@ -380,35 +403,65 @@ def what_happens(obj: Any, target: str, take: Callable[[tenon.Tensor], Any]) -> 
     try:
         if t.size == 0:
             return "shared", ""
-        if address_of(made, target) != t.data_ptr:
-            return "copied", ""
+        outcome = "shared" if address_of(made, target) == t.data_ptr else "copied"
         shown = shown_by(made, target, t)
     except Exception as e:
         return "refused", f"cannot be read: {type(e).__name__}: {e}"
-    if shown is not None and shown != raw(t):
+    narrowed = outcome == "copied" and target == "jax" and made.dtype.itemsize < t.itemsize
+    if shown is not None and shown != raw(t) and not narrowed:
         return "refused", "shows other numbers"
-    return "shared", ""
+    return outcome, ""
 
 
 def said(name: str, target: str) -> tuple[str, str, str, tuple[str, ...]]:
-    answer = tenon.explain(AWKWARD[name][1](), target)
+    answer = tenon.explain(made(name), target)
     assert bool(answer) is answer.zero_copy is (answer.outcome == "shared")
     assert answer.target == target
     return answer.outcome, answer.reason, answer.fix, answer.notes
 
 
+# What a library shares and does not survive, and what becomes of it instead: test_what_ends_the_process_later tries it.
+DEADLY: dict[str, tuple[Callable[[tenon.Tensor], bool], str]] = {
+    "tensorflow": (lambda t: t.size > 0 and t.data_ptr % 64 != 0, "copied"),
+    "torch": (lambda t: t.dtype == "complex128" and t.data_ptr % 16 != 0, "refused"),
+    "paddle": (lambda t: t.dtype == "complex128" and t.data_ptr % 16 != 0, "refused"),
+}
+
+
+@functools.lru_cache(maxsize=1)
+def made(name: str) -> Any:
+    """One object for all the questions about it: where its memory lies is chance."""
+    return AWKWARD[name][1]()
+
+
 def by_the_door(name: str, target: str) -> tuple[str, str]:
-    return what_happens(AWKWARD[name][1](), target, DOORS[target])
+    """As the library does it alone."""
+    outcome, words = what_happens(made(name), target, DOORS[target])
+    if outcome == "shared" and target in DEADLY:
+        kills, instead = DEADLY[target]
+        if kills(tenon.asdlpack(made(name))):
+            return instead, "or the process ends later"
+    return outcome, words
+
+
+def computed_by(target: str, offset: int, dtype: str) -> str:
+    """What a library computes over the memory itself: ends the process, or returns a word."""
+    apart = 1 if target == "tensorflow" else 2
+    view = DOORS[target](memory(shape=(16,), dtype=dtype, strides=(apart,), offset=offset))
+    results = [view + view, view * view]
+    if target != "tensorflow":
+        results += [view.clone(), view.contiguous(), view.sum()]
+    return type(results[-1]).__name__
 
 
 def by_to(name: str, target: str) -> tuple[str, str]:
-    return what_happens(AWKWARD[name][1](), target, lambda t: t.to(target))
+    return what_happens(made(name), target, lambda t: t.to(target))
 
 
 def fixed(name: str, target: str) -> tuple[str, list[str]]:
     """Does what `explain` says helps, again and again: how it ends, and what was done. "told": it was no code."""
     try:
-        return _fix(AWKWARD[name][1](), target)
+        return _fix(made(name), target)
     finally:
         if "jax" in sys.modules:  # a fix may have turned it on
             load("jax").config.update("jax_enable_x64", False)

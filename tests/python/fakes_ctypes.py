@@ -56,17 +56,18 @@ assert (ctypes.sizeof(Tensor), ctypes.sizeof(Legacy), ctypes.sizeof(Versioned)) 
 assert ctypes.sizeof(ExchangeTable) == 56
 
 Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new = ctypes.pythonapi.PyCapsule_New
+_api = ctypes.PyDLL(None)  # not ctypes.pythonapi: libraries set types on its functions, and they are everybody's
+_new = _api.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, Destructor]
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid = _api.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
-_get_name = ctypes.pythonapi.PyCapsule_GetName
+_get_name = _api.PyCapsule_GetName
 _get_name.restype, _get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer = _api.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_set_name = ctypes.pythonapi.PyCapsule_SetName
+_set_name = _api.PyCapsule_SetName
 _set_name.argtypes = [ctypes.py_object, ctypes.c_void_p]
-_set_destructor = ctypes.pythonapi.PyCapsule_SetDestructor
+_set_destructor = _api.PyCapsule_SetDestructor
 _set_destructor.argtypes = [ctypes.py_object, ctypes.c_void_p]
 
 STRUCTS = {b"dltensor": Legacy, b"dltensor_versioned": Versioned}

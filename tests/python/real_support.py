@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -47,6 +48,11 @@ def need(module: str) -> ModuleType:
     gc.collect()
     gc.freeze()
     return found
+
+
+def steady_repr(value: object) -> str:
+    """As a name for a test: the same in every process, whatever address an object has."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 # --- reading ----------------------------------------------------------------------------------------

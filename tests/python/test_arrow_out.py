@@ -435,17 +435,3 @@ with exactly_once(counter):
     assert "driver cannot be loaded" in refuse(tensor, BufferError, None, lambda o: o.__arrow_c_device_array__())
     del tensor
 """)
-
-
-@isolated
-def test_tensor_that_the_collector_has_cleared():
-    get_slot = ctypes.pythonapi.PyType_GetSlot
-    get_slot.restype, get_slot.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_int]
-    counter = Counter()
-    with exactly_once(counter):
-        tensor = produced(counter)
-        clear = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(get_slot(type(tensor), 51))  # Py_tp_clear
-        assert clear(tensor) == 0 and counter.releases == 1
-        for method in METHODS:
-            refuse(tensor, ValueError, "cleared by the garbage collector", lambda o, m=method: getattr(o, m)())
-        del tensor

@@ -5,13 +5,13 @@ import copy
 import pickle
 
 import pytest
-from real_support import has, need, script
+from real_support import has, need, script, steady_repr
 
 import tenon
 
 KINDS = {"cpu": 1, "cuda": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "rocm_host": 11,
          "ext_dev": 12, "cuda_managed": 13, "oneapi": 14, "webgpu": 15, "hexagon": 16, "maia": 17, "trn": 18}  # fmt: skip
-WORDS_FOR_NOTHING = [None, 2, "", "moon", "cuda:", "cuda:x", "cuda:-1", "gpu", "cpu:0:1", (1,), (1, 0, 0), (1.0, 0),
+WORDS_FOR_NOTHING = [None, 2, "", "moon", "cuda:", "cuda:x", "cuda:-1", "gpu", "cpu:0:1", "cpu\0", "cuda:1\0x", (1,), (1, 0, 0), (1.0, 0),
                      (True, 0), (2**40, 0), [1, 0], {}, object(), b"cpu"]  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_host_memory_is_what_plain_code_reads(kind):
     assert tenon.device(kind).is_host is (kind in ("cpu", "cuda_host", "rocm_host", "cuda_managed"))
 
 
-@pytest.mark.parametrize("nothing", WORDS_FOR_NOTHING, ids=repr)
+@pytest.mark.parametrize("nothing", WORDS_FOR_NOTHING, ids=steady_repr)
 def test_what_is_no_device(nothing):
     assert tenon.device("cpu") != nothing and nothing != tenon.device("cpu")
     with pytest.raises(TypeError, match=r"is no device; expected a name like 'cpu' or 'cuda:0'"):

@@ -1,8 +1,9 @@
-# tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array, no cell left out.
+# tests/python/test_explain.py: what explain() says, beside what really happens: every library, every awkward array.
 from __future__ import annotations
 
 import ast
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,27 @@ def need_here(module: str) -> None:
     """Skips without importing it into this process, which has others in it."""
     if not has(module):
         pytest.skip(f"{module} is not installed")
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "good", "bad"),
+    [
+        ("tensorflow", "float32", [0, 64], [4, 32]),
+        ("torch", "complex128", [0, 16], [8]),
+        ("paddle", "complex128", [0, 16], [8]),
+    ],
+)
+def test_what_ends_the_process_later(target, dtype, good, bad, tmp_path):
+    """What these libraries share and do not survive: it is because of this that they are not given it."""
+    need_here(target)
+    cases = {str(offset): f"awkward.computed_by({target!r}, {offset}, {dtype!r})" for offset in (*good, *bad)}
+    setup = f"import sys; sys.path.insert(0, {str(HERE)!r}); import awkward"
+    outcomes = elsewhere(setup, cases, tmp_path / "answers")
+    for offset in good:
+        assert outcomes[str(offset)].accepted()
+    for offset in bad:
+        assert outcomes[str(offset)].crashed
+        assert tenon.explain(memory(dtype=dtype, offset=offset), target).outcome != "shared"
 
 
 # --- what cannot be told by trying here -------------------------------------------------------------
@@ -247,7 +269,9 @@ print(sorted(set({[library.module for library in LIBRARIES.values()]}) & set(sys
     assert script(program) == "[]\n"
 
 
-@pytest.mark.parametrize(("told", "outcome"), [("0", "copied"), ("1", "shared"), ("true", "shared"), ("False", "copied")])
+@pytest.mark.parametrize(
+    ("told", "outcome"), [("0", "copied"), ("1", "shared"), ("true", "shared"), ("False", "copied")]
+)
 def test_jax_and_64_bits_before_it_is_imported(told, outcome):
     """Its environment variable decides, as it will when it is imported."""
     need_here("jax")
@@ -281,3 +305,57 @@ except BufferError as e:
     print("pip install ml_dtypes" in str(e), answer.reason in str(e))
 """
     assert script(program).splitlines() == ["refused pip install ml_dtypes", "True True"]
+
+
+# --- at random --------------------------------------------------------------------------------------
+
+
+def test_said_and_done_at_random():
+    """NumPy arrays of any type, layout, offset and writability: explain, the library itself and `to` agree."""
+    hypothesis = need("hypothesis")
+    st = need("hypothesis.strategies")
+    np = need("numpy")
+    awkward = need("awkward")
+    targets = [name for name in ("numpy", "torch", "jax") if has(name)]
+    for name in targets:
+        need(name)
+    seen: dict[tuple[str, str], int] = {}
+
+    slices = st.sampled_from([slice(None), slice(1, None), slice(None, None, 2), slice(None, None, -1), slice(None, 1)])
+    dtypes = st.sampled_from([*"?bhiqBHIQefdFDg", ">f4", ">i2", "M8[s]", "m8[s]", "S3", "U2", "V3", "O", "f4,i2"])
+
+    @hypothesis.settings(max_examples=400, deadline=None, derandomize=True, database=None)
+    @hypothesis.given(st.data())
+    def agree(data):
+        shape = tuple(data.draw(st.lists(st.integers(0, 4), max_size=4)))
+        dtype = np.dtype(data.draw(dtypes))
+        memory_ = np.zeros(dtype.itemsize * (int(np.prod(shape)) + 2) + 128, np.uint8)
+        start = -memory_.ctypes.data % 64 + data.draw(st.sampled_from([0, 1, 4, 8, 16, 32, 64]))
+        if dtype.hasobject:
+            a = np.zeros(shape, dtype)
+        else:
+            size = dtype.itemsize * int(np.prod(shape))
+            a = memory_[start : start + size].view(dtype).reshape(shape)
+        a = a[(*(data.draw(slices) for _ in shape), ...)]
+        a = a.transpose(data.draw(st.permutations(range(a.ndim))))
+        if data.draw(st.booleans()) and a.ndim < 4:
+            a = np.broadcast_to(a, (2, *a.shape))
+        if data.draw(st.booleans()):
+            a.flags.writeable = False
+        for target in targets:
+            said = tenon.explain(a, target)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", tenon.ReadOnlyWarning)
+                ways = [lambda t, target=target: t.to(target)]
+                if target != "torch" or dtype.char != "D":  # which it may not survive
+                    ways.append(awkward.DOORS[target])
+                done = [awkward.what_happens(a, target, way)[0] for way in ways]
+            assert set(done) == {said.outcome}, (target, a.shape, a.strides, a.dtype, said, done)
+            seen[target, said.outcome] = seen.get((target, said.outcome), 0) + 1
+
+    agree()
+    assert {("numpy", "shared"), ("numpy", "refused")} <= set(seen)
+    if "torch" in targets:
+        assert {("torch", "shared"), ("torch", "refused")} <= set(seen)
+    if "jax" in targets:
+        assert {("jax", "shared"), ("jax", "copied"), ("jax", "refused")} <= set(seen)

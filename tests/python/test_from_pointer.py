@@ -126,6 +126,26 @@ def test_a_cycle_through_the_owner_is_collected():
     assert watch() is None
 
 
+def test_a_finalizer_in_the_same_cycle_sees_the_memory():
+    """The collector runs all finalizers of a cycle first: the deleter is none of them, and comes after."""
+    order: list[object] = []
+
+    class Node:
+        def __del__(self):
+            order.append(self.tensor.tolist())
+            saved.append(self.tensor)
+
+    b, saved = Block(), []
+    node = Node()
+    node.tensor, node.itself = b.tensor(shape=3, deleter=lambda ptr: order.append(ptr), owner=node), node
+    del node
+    gc.collect()
+    assert order == [[0.0, 1.0, 2.0]] and saved[0].tolist() == [0.0, 1.0, 2.0]  # brought back, and still whole
+    saved.clear()
+    gc.collect()
+    assert order == [[0.0, 1.0, 2.0], b.ptr]
+
+
 def test_nothing_is_kept_beyond_it():
     b = Block()
     owner = object()

@@ -24,7 +24,7 @@ COLOURS = [re.search(r"hsl\(\d+", look).group() for look in tenon._html._COLOURS
 
 
 def described(shape, strides=None, triple=(2, 32, 1), device=(2, 0), readonly=False, padded=False, owner=None):
-    return _core.from_pointer(NOWHERE, shape, strides, triple, device, readonly, padded, owner)
+    return _core.from_pointer(NOWHERE, shape, strides, triple, device, readonly, padded, owner, None)
 
 
 @dataclass

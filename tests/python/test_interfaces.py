@@ -79,6 +79,7 @@ table(globals(), for_both({
     "F72_extents_that_wrap": dict(shape=(2**32, 2**32, 16), match="shape"),
     "F72_typestr_bytes": dict(typestr=b"<f4", match="typestr"),
     "F72_typestr_empty": dict(typestr="", exception=BufferError, match="typestr"),
+    "F72_typestr_nul": dict(typestr=NATIVE + "f4\0x", exception=BufferError, match="typestr"),
     "F72_typestr_surrogate": dict(typestr="\udc80f4", match="typestr"),
     "F74_typestr_void": dict(typestr="|V8", exception=BufferError, match="typestr"),
     "F74_typestr_object": dict(typestr="|O8", exception=BufferError, match="typestr"),

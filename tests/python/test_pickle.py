@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from real_support import address_of_buffer, need, script
+from real_support import address_of_buffer, need, script, steady_repr
 
 import tenon
 import tenon._pickle
@@ -30,7 +30,7 @@ LITTLE = sys.byteorder
 def over(memory, shape, triple, strides=None, *, first=0, readonly=False, padded=False):
     """A Tensor over a ctypes array that begins `first` bytes in."""
     return _core.from_pointer(
-        ctypes.addressof(memory) + first, shape, strides, triple, (1, 0), readonly, padded, memory
+        ctypes.addressof(memory) + first, shape, strides, triple, (1, 0), readonly, padded, memory, None
     )
 
 
@@ -235,7 +235,7 @@ def test_the_arguments_the_rest_starts_from_are_good():
         dict(triple=(0, 64, 1)), dict(triple=(0, 2**70, 1)), dict(triple=("0", "32", "1")), dict(triple=(17, 6, 1)),
         dict(padded=None), dict(padded=1), dict(byteorder="middle"), dict(byteorder=None),
     ],
-    ids=lambda change: ", ".join(f"{k}={str(v)[:20]}" for k, v in change.items()),
+    ids=lambda change: ", ".join(f"{k}={steady_repr(v)[:20]}" for k, v in change.items()),
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(change):
     if change == dict(triple=(0, 32)):  # the lanes may be left out

@@ -343,7 +343,7 @@ def test_P31_no_stream_and_no_synchronization_are_fine(make, stream):
 
 
 @every_object
-@pytest.mark.parametrize("stream", ["0", 1.0, 1j, b"1", (1,), object(), True, False], ids=str)
+@pytest.mark.parametrize("stream", ["0", 1.0, 1j, b"1", (1,), object(), True, False], ids=lambda s: type(s).__name__ + (str(s) if isinstance(s, bool) else ""))
 def test_P36_stream_that_is_no_integer_is_a_type_error(make, stream):
     refused(make(), TypeError, "stream", stream=stream)
 

@@ -291,6 +291,29 @@ gc.collect()
 """)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have __buffer__ since Python 3.12")
+@pytest.mark.parametrize("keep", ["t", "memoryview(t)", "t.__dlpack__(max_version=(1, 0))"])
+def test_class_with_buffers_in_a_cycle_with_its_tensors(keep):
+    """What 3.12 puts between the class and its memoryview must not lead the collector to that."""
+    script(f"""
+import gc, tenon
+saved = []
+class B:
+    def __init__(self): self.memory = bytearray(b"\\x01" * 100_000)
+    def __buffer__(self, flags): return memoryview(self.memory)
+    def __release_buffer__(self, view):
+        t = getattr(self, "second", None)
+        if t is not None: saved.append({keep})
+def make():
+    b = B()
+    b.first, b.second = tenon.asdlpack(b), tenon.asdlpack(b)
+make()
+gc.collect()
+for kept in saved:
+    assert tenon.asdlpack(kept).tolist() == [1] * 100_000
+""")
+
+
 # --- mmap and shared memory -------------------------------------------------------------------------
 
 

@@ -103,7 +103,6 @@ def test_array_over_numpy_memory():
     assert raw(t) == host.tobytes()
 
 
-# Arrow says ArrowTypeError, which is a TypeError; that is the producer's own exception.
 REFUSED = {
     "nulls": lambda: pa.array([1, None, 3]),
     "all null": lambda: pa.nulls(3),

@@ -1,6 +1,7 @@
-# tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, and what is said when not.
+# tests/python/test_to.py: Tensor.to and its methods: the right library over the right memory, or a reason.
 from __future__ import annotations
 
+import ctypes
 import sys
 import types
 import warnings
@@ -42,16 +43,31 @@ def test_the_two_that_need_a_process_of_their_own(name):
     if not has(name):
         pytest.skip(f"{name} is not installed")
     program = f"""
-import tenon, array
-room = array.array("f", range(64))
-t = tenon.asdlpack(room)
-made = t.{name}(copy=False)
-print(type(made).__module__.partition(".")[0], made.numpy().tolist() == room.tolist(), t.to("{name}", copy=False) is not None)
-room[0] = 9
-print(made.numpy()[0])
+import ctypes, tenon
+room = (ctypes.c_char * 512)()
+t = tenon.from_pointer(ctypes.addressof(room) + -ctypes.addressof(room) % 64, (8,), "float32", owner=room)
+made, other = t.{name}(copy=False), t.to("{name}", copy=False)
+print(type(made).__module__.partition(".")[0])
+ctypes.memmove(t.data_ptr, b"\\x00\\x00\\x10A", 4)
+print(made.numpy()[0], other.numpy()[0], (made + made).numpy()[0])
 """
-    lines = script(program).strip().splitlines()[-2:]
-    assert lines == [f"{name} True True", "9.0"]
+    assert script(program).strip().splitlines()[-2:] == [name, "9.0 9.0 18.0"]
+
+
+def test_tensorflow_gets_a_copy_of_what_it_cannot_compute_with():
+    if not has("tensorflow"):
+        pytest.skip("tensorflow is not installed")
+    program = """
+import ctypes, tenon
+room = (ctypes.c_char * 512)()
+t = tenon.from_pointer(ctypes.addressof(room) + -ctypes.addressof(room) % 64 + 4, (8,), "float32", owner=room)
+print((t.tensorflow() + 1).numpy().tolist() == [1.0] * 8)
+try:
+    t.tensorflow(copy=False)
+except BufferError as e:
+    print("forbids it: its memory is not aligned" in str(e))
+"""
+    assert script(program).split()[-2:] == ["True", "True"]
 
 
 def test_every_library_has_a_method():
@@ -264,3 +280,32 @@ def test_as_an_error_it_comes_before_anything_is_handed_over():
         with pytest.raises(tenon.ReadOnlyWarning):
             tenon._tensor._hand_over(t, watched, None, None)
     assert asked == []
+
+
+def test_what_is_handed_over_unseen_has_no_unnoticed_limit():
+    """The shortcut of `to`: whatever a library takes without a look at its limits has none of the dangerous ones."""
+    from tenon import _core
+    from tenon._libraries import LIBRARIES
+
+    block = (ctypes.c_char * 8192)()
+    base = ctypes.addressof(block) + -ctypes.addressof(block) % 4096
+    unseen: dict[str, int] = {}
+    for name, _, *_ in _core.DTYPES:
+        for offset in (0, 8, 16, 32, 64):
+            for shape, strides in {(): None, (6,): None, (2, 3): None, (3, 2): (1, 3), (0, 2): None, (4,): (-1,), (1,): (-1,)}.items():
+                for readonly in (False, True):
+                    try:
+                        t = tenon.from_pointer(base + 512 + offset, shape, name, strides=strides, readonly=readonly)
+                    except (BufferError, ValueError):
+                        continue
+                    for library in LIBRARIES.values():
+                        if library.takes_unseen(t):
+                            assert library.limit_on(t, unnoticed=True) is None or library.name == "cupy", (library.name, t)
+                            unseen[library.name] = unseen.get(library.name, 0) + 1
+    assert unseen.keys() == LIBRARIES.keys() and min(unseen.values()) > 50
+
+
+@pytest.mark.parametrize("junk", [1, 0, "yes", 1.0], ids=repr)
+def test_copy_is_a_truth_value_or_none(junk):
+    with pytest.raises(TypeError, match="copy must be True, False or None"):
+        tenon.asdlpack(bytearray(3)).to("numpy", copy=junk)

@@ -24,7 +24,7 @@ def over(data: bytes, shape, triple, strides=None, *, first=0, padded=False):
     start = -ctypes.addressof(memory) % 64
     memory[start : start + len(data)] = data
     address = ctypes.addressof(memory) + start + first
-    return _core.from_pointer(address, shape, strides, triple, (1, 0), False, padded, memory)
+    return _core.from_pointer(address, shape, strides, triple, (1, 0), False, padded, memory, None)
 
 
 def same(a: float, b: float) -> bool:

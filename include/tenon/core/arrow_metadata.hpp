@@ -192,12 +192,14 @@ private:
                          items);
     if (ordered < 0)
         for (std::int32_t i = 0; i < out.rank; ++i) out.order[i] = i;
+    else if (ordered != out.rank)
+        return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor has another rank",
+                         ordered);
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < rank; ++i)
         if (out.order[i] < out.rank) seen |= std::uint64_t{1} << static_cast<unsigned>(out.order[i]);
     const std::uint64_t all = rank == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rank) - 1;
-    if ((ordered >= 0 && ordered != out.rank) || seen != all)
-        return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
+    if (seen != all) return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
     return {};
 }
 

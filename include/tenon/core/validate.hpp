@@ -21,8 +21,15 @@ struct import_policy {
 
 namespace detail {
 
-/// A pointer into the first page cannot be an array: it is a small integer in the wrong field.
-inline bool is_implausible(const void* p) noexcept { return reinterpret_cast<std::uintptr_t>(p) < 4096; }
+/// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
+/// into the half of the addresses that is the system's; on other machines the upper bits may be a tag.
+inline bool is_implausible(const void* p) noexcept {
+#if defined(__x86_64__) || defined(_M_X64)
+    return reinterpret_cast<std::intptr_t>(p) < 4096;
+#else
+    return reinterpret_cast<std::uintptr_t>(p) < 4096;
+#endif
+}
 
 /// One axis of a description, as it came.
 struct raw_axis {

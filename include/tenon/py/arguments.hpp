@@ -91,9 +91,10 @@ TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept
     static constexpr const char* wanted = "None, a (type, id) pair of integers or a name like 'cuda:0'";
     if (value == Py_None) return true;
     if (PyUnicode_Check(value)) {
-        const char* const text = PyUnicode_AsUTF8(value);
+        Py_ssize_t size = 0;
+        const char* const text = PyUnicode_AsUTF8AndSize(value, &size);
         if (text == nullptr) return false;
-        out = device_from_name(text);
+        out = device_from_name({text, static_cast<std::size_t>(size)});
         return out.has_value() || wrong(name, wanted, value);
     }
     long long pair[2] = {0, 0};

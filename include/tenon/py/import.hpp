@@ -200,11 +200,12 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 
 /// What `__dlpack__` has raised is the producer's own word, and ends the climb, unless it only says "not in
 /// this way" and the type has another: Arrow's arrays refuse lists of a fixed size there, which Arrow's own
-/// interface can say. It is kept for when that does not lead anywhere either.
+/// interface can say. What they refuse there for good reason is refused here with words that help, and the
+/// producer's stand behind them.
 [[nodiscard]] inline rung_result leave_it_to_arrow(const type_plan& plan, error& why, ref& refusal) noexcept {
     if (!arrow::is_declared(plan) || !arrow::is_refusal_pending()) return rung_result::raised;
     refusal = pending_exception();
-    why = refused("", "it raised an exception");
+    why = refused("", "it raised the exception that stands before this one");
     return rung_result::refused;
 }
 
@@ -343,7 +344,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     }
     if (ended && answer == rung_result::taken) return true;
     if (answer != rung_result::raised) told.raise_for(obj);
-    if (dlpack_refusal) {
+    if (dlpack_refusal && answer == rung_result::refused) {
+        chain_behind(std::move(dlpack_refusal));  // Arrow could say what is wrong, and what helps
+    } else if (dlpack_refusal) {
         ref later = pending_exception();
         restore_exception(std::move(dlpack_refusal));
         chain_behind(std::move(later));

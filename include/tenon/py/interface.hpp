@@ -154,12 +154,13 @@ namespace detail {
     if (fields.mask)
         return refuse(refused("mask", "masked arrays cannot be expressed").with_advice("fill them first"));
 
-    const char* const text = PyUnicode_AsUTF8(fields.typestr.get());
+    Py_ssize_t size = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(fields.typestr.get(), &size);
     if (text == nullptr) {
         PyErr_Clear();
         return refuse(malformed("typestr", "it is not text"));
     }
-    const parsed_format parsed = dtype_from_typestr(text);
+    const parsed_format parsed = dtype_from_typestr({text, static_cast<std::size_t>(size)});
     if (parsed.fault != format_fault::none) return refuse(format_error("typestr", parsed.fault));
     said.type = parsed.type;
     if (fields.descr && detail::is_structured(fields.descr.get()))

@@ -70,7 +70,8 @@ class SafetensorsFile(Mapping[str, Tensor]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return id(self)
 
     def __repr__(self) -> str:
         lines = [f"{shown(n)}: {e.kind} {e.shape}" for n, e in list(self._entries.items())[:3]]

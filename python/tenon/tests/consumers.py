@@ -77,7 +77,7 @@ def _look_tensorflow(x: Any) -> Look:
 
 
 def _look_paddle(x: Any) -> Look:
-    dtype = str(x.dtype).removeprefix("paddle.")
+    dtype = x.dtype.name.lower()  # printed, its uint16 is called bfloat16
     address = x.data_ptr() if x.size else 0  # an empty one has none to give
     strides = tuple(x.strides)
     data = x.contiguous().numpy().tobytes()  # numpy() alone fails for negative strides; contiguous() changes x

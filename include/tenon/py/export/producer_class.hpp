@@ -67,7 +67,6 @@ struct TENON_PRIVATE class_source {
         raise_caught();
         return nullptr;
     }
-    static void lent(PyObject*, int) noexcept {}
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 };
 

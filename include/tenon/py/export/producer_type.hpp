@@ -5,10 +5,9 @@
 // package need not be installed, and two modules built with different versions of Tenon do not meet.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <new>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,9 +29,8 @@ namespace detail {
 
 struct tensor_object {
     PyObject_HEAD PyObject*
-        weak_references;           // first, so that its offset is known without asking a C++ type for it
-    std::atomic<Py_ssize_t> lent;  // buffers that look at the memory
-    std::optional<tensor> held;    // empty only once the garbage collector has broken a cycle
+        weak_references;  // first, so that its offset is known without asking a C++ type for it
+    tensor held;
 };
 
 [[nodiscard]] inline tensor_object* as_tensor_object(PyObject* self) noexcept {
@@ -43,19 +41,12 @@ struct tensor_object {
 struct TENON_PRIVATE tensor_source {
     static constexpr bool lends = true;
 
-    [[nodiscard]] static const tensor* get(PyObject* self) noexcept {
-        const auto& held = as_tensor_object(self)->held;
-        if (held) [[likely]]
-            return &*held;
-        PyErr_SetString(PyExc_ValueError, "tenon: this Tensor has been cleared by the garbage collector");
-        return nullptr;
-    }
+    [[nodiscard]] static const tensor* get(PyObject* self) noexcept { return &as_tensor_object(self)->held; }
     [[nodiscard]] static bool is_own(PyObject* obj, const interpreter& here) noexcept {
         return reinterpret_cast<PyObject*>(Py_TYPE(obj)) ==
                here.producer_type.load();  // it has no subclasses
     }
     [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
-    static void lent(PyObject* self, int change) noexcept { as_tensor_object(self)->lent += change; }
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept;  // below: it needs the type
 };
 
@@ -67,12 +58,15 @@ struct TENON_PRIVATE tensor_source {
                                                       : nullptr;
 }
 
-/// The owner as the collector may see it.
+/// The owner as the collector may see it. Before 3.13 it would clear a memoryview that still lends its
+/// buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a `__buffer__`
+/// and it.
 [[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
     PyObject* const owner = owner_of(t);
 #if PY_VERSION_HEX < 0x030D0000
-    // The collector would clear a memoryview that still lends its buffer, which then crashes (gh-77894).
-    if (owner != nullptr && PyMemoryView_Check(owner)) return nullptr;
+    if (owner != nullptr &&
+        (PyMemoryView_Check(owner) || std::strcmp(Py_TYPE(owner)->tp_name, "_buffer_wrapper") == 0))
+        return nullptr;
 #endif
     return owner;
 }
@@ -83,26 +77,18 @@ struct TENON_PRIVATE tensor_source {
     const interpreter* const here = interpreter::current();
     if (here == nullptr) PyErr_Clear();
     while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
-        const auto& held = as_tensor_object(owner)->held;
-        PyObject* const next = held ? owner_of(*held) : nullptr;
+        PyObject* const next = owner_of(as_tensor_object(owner)->held);
         if (next == nullptr) break;
         owner = next;
     }
     return owner;
 }
 
+/// There is no tp_clear, as for tuples: a Tensor cannot be changed, so a cycle through it goes through
+/// something that can, and is broken there. Who looks at the memory while that happens finds it whole.
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
     Py_VISIT(Py_TYPE(self));
-    const auto& held = as_tensor_object(self)->held;
-    if (held) Py_VISIT(visible_owner(*held));
-    return 0;
-}
-
-inline int clear_tensor(PyObject* self) noexcept {
-    // Whoever holds a buffer is part of the cycle, and lets go of it in turn.
-    if (as_tensor_object(self)->lent.load() != 0) return 0;
-    // Emptied before the owner goes: its finalizer may look at this object.
-    const std::optional<tensor> last = std::exchange(as_tensor_object(self)->held, std::nullopt);
+    Py_VISIT(visible_owner(as_tensor_object(self)->held));
     return 0;
 }
 
@@ -114,7 +100,7 @@ inline void dealloc_tensor(PyObject* self) noexcept {
         call::clear_weak_references(self);
     {
         const error_guard keep;  // the owner's own code runs, and may not see what is pending
-        as_tensor_object(self)->held.~optional();
+        as_tensor_object(self)->held.~tensor();
     }
     type->tp_free(self);
     Py_DECREF(type);
@@ -131,10 +117,8 @@ inline void dealloc_tensor(PyObject* self) noexcept {
 /// A property: what `Read` makes of the tensor.
 template <auto Read>
 PyObject* tensor_property(PyObject* self, void*) noexcept {
-    const tensor* const t = tensor_source::get(self);
-    if (t == nullptr) return nullptr;
     try {
-        return Read(*t);
+        return Read(as_tensor_object(self)->held);
     } catch (const std::bad_alloc&) {
         return PyErr_NoMemory();
     }
@@ -174,9 +158,8 @@ inline PyObject* repr_of_tensor(PyObject* self) noexcept {
 }
 
 inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
-    const tensor* const t = tensor_source::get(self);
-    if (t == nullptr) return -1;
-    if (t->ndim() > 0) return static_cast<Py_ssize_t>(t->shape(0));
+    const tensor& t = as_tensor_object(self)->held;
+    if (t.ndim() > 0) return static_cast<Py_ssize_t>(t.shape(0));
     PyErr_SetString(PyExc_TypeError, "tenon: a Tensor without axes has no length");
     return -1;
 }
@@ -257,7 +240,6 @@ using tensor_protocols = protocols<tensor_source>;
                                       "as a buffer, by an array interface, or as an Arrow array.")},
         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tensor)},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
-        {Py_tp_clear, reinterpret_cast<void*>(clear_tensor)},
         {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
         {Py_nb_bool, reinterpret_cast<void*>(truth_of_tensor)},
@@ -292,10 +274,9 @@ using tensor_protocols = protocols<tensor_source>;
         interpreter::make_once(here->producer_type, &detail::make_producer_type));
 }
 
-/// The tensor inside an object of `producer_type()`, or null when the garbage collector has cleared it.
+/// The tensor inside an object of `producer_type()`.
 [[nodiscard]] inline const tensor* held_tensor(PyObject* self) noexcept {
-    const auto& held = detail::as_tensor_object(self)->held;
-    return held ? &*held : nullptr;
+    return &detail::as_tensor_object(self)->held;
 }
 
 /// A producer object over the tensor: any library can read it, as often as it likes, and it lives as long as
@@ -305,9 +286,7 @@ using tensor_protocols = protocols<tensor_source>;
     PyTypeObject* const type = producer_type();
     PyObject* const self = type != nullptr ? type->tp_alloc(type, 0) : nullptr;
     if (self == nullptr) return nullptr;
-    detail::tensor_object* const object = detail::as_tensor_object(self);
-    new (&object->lent) std::atomic<Py_ssize_t>(0);
-    new (&object->held) std::optional<tensor>(std::move(t));
+    new (&detail::as_tensor_object(self)->held) tensor(std::move(t));
     return self;
 }
 

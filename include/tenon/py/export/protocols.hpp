@@ -79,8 +79,7 @@ struct array_keywords {
 
 }  // namespace detail
 
-/// The functions of a producer type. `Source` reads its objects, as for `exchange_table`, and counts the
-/// buffers an object has lent: `Source::lent(PyObject*, +1 or -1)`.
+/// The functions of a producer type. `Source` reads its objects, as for `exchange_table`.
 template <class Source>
 struct TENON_PRIVATE protocols {
     static PyObject* dlpack(PyObject* self, PyObject* const* args, Py_ssize_t positional,
@@ -152,14 +151,9 @@ struct TENON_PRIVATE protocols {
         view->obj = nullptr;
         const tensor_ref* const t = Source::read(self, room);
         if (t == nullptr) return -1;
-        const int outcome = answer_get_buffer(*t, self, view, flags);
-        if (outcome == 0) Source::lent(self, +1);
-        return outcome;
+        return answer_get_buffer(*t, self, view, flags);
     }
-    static void release_buffer(PyObject* self, Py_buffer* view) noexcept {
-        answer_release_buffer(view);
-        Source::lent(self, -1);
-    }
+    static void release_buffer(PyObject*, Py_buffer* view) noexcept { answer_release_buffer(view); }
 
     /// Ending with an empty entry, as everything here that CPython reads.
     static constexpr std::size_t method_count = 6;

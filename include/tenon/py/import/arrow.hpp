@@ -103,12 +103,12 @@ inline void release_array(void* subject, void* home) noexcept {
     return out.admit_stored(t, abi::flag::read_only, policy);
 }
 
-/// Checks `array`, which `seen` is a copy of, and moves it out if it is sound. On failure it is left as it
-/// was.
+/// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On
+/// failure it is left as it was.
 [[nodiscard]] inline rung_result take_array(abi::arrow_array& array, const abi::arrow_array& seen,
                                             const layout::item_type& type, device where, bool readable,
-                                            import_policy policy, interpreter& here, acquired& out,
-                                            error& why) noexcept {
+                                            bool only_look, import_policy policy, interpreter& here,
+                                            acquired& out, error& why) noexcept {
     const auto found = layout::find_elements(seen, type, readable);
     if (!found) {
         why = found.error();
@@ -118,6 +118,7 @@ inline void release_array(void* subject, void* home) noexcept {
         why = ok.error();
         return rung_result::refused;
     }
+    if (only_look) return rung_result::taken;
     auto* const kept = static_cast<abi::arrow_array*>(std::malloc(sizeof(abi::arrow_array)));
     if (kept == nullptr) {
         PyErr_NoMemory();
@@ -127,6 +128,11 @@ inline void release_array(void* subject, void* home) noexcept {
     array.release = nullptr;
     out.owner = keep_alive(kept, release_array, &here);
     return rung_result::taken;
+}
+
+/// Whether capsules must stay as they are, because somebody looks at what the producer keeps for later.
+[[nodiscard]] inline bool must_stay(const acquired& out, const ref& pair) noexcept {
+    return out.looking && (Py_REFCNT(pair.get()) > 1 || Py_REFCNT(PyTuple_GET_ITEM(pair.get(), 1)) > 1);
 }
 
 /// The answer of `method()` as its two capsules; otherwise refused.
@@ -179,7 +185,8 @@ inline void drop(ref& answer) noexcept {
             return rung_result::refused;
         }
         const abi::arrow_array seen = *given.array;
-        return take_array(*given.array, seen, type, device{}, true, options.policy(), here, out, why);
+        return take_array(*given.array, seen, type, device{}, true, must_stay(out, answer), options.policy(),
+                          here, out, why);
     };
     const rung_result taken = take();
     drop(answer);
@@ -235,7 +242,8 @@ inline void drop(ref& answer) noexcept {
             return refuse(refused("device", "the data is not on the device asked for", where.type,
                                   options.to.value_or(device{}).type));
         return take_array(given.array->array, seen.array, type, where,
-                          where.is_host_accessible() && event == nullptr, options.policy(), here, out, why);
+                          where.is_host_accessible() && event == nullptr, must_stay(out, answer),
+                          options.policy(), here, out, why);
     };
     const rung_result taken = take();
     if (taken == rung_result::taken) {
@@ -357,7 +365,7 @@ template <class Function, class Struct>
         return rung_result::taken;
     }
     const abi::arrow_array seen = chunk.held;
-    return take_array(chunk.held, seen, type, device{}, true, options.policy(), here, out, why);
+    return take_array(chunk.held, seen, type, device{}, true, false, options.policy(), here, out, why);
 }
 
 [[nodiscard]] inline ref ask(PyObject* obj, attribute_place place, PyObject* name, bool& found) noexcept {
@@ -379,6 +387,19 @@ template <class Function, class Struct>
     return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
 }
 
+/// Whether the object has an array or a stream in host memory to give. None is asked for.
+[[nodiscard]] inline bool is_on_host(PyObject* obj, const type_plan& plan,
+                                     const interpreter& names) noexcept {
+    const auto has = [&](attribute_place place, PyObject* name) {
+        PyObject* found = nullptr;
+        const bool there = place != attribute_place::nowhere && call::optional_attr(obj, name, &found) > 0;
+        const ref dropped = ref::take(found);
+        PyErr_Clear();
+        return there && found != Py_None;
+    };
+    return has(plan.arrow_array, names.arrow_array) || has(plan.arrow_stream, names.arrow_stream);
+}
+
 }  // namespace detail
 
 /// Asks for one array, in host memory if it can be, on a device if not, else for a stream of one chunk. What
@@ -386,7 +407,13 @@ template <class Function, class Struct>
 [[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     const bool host_will_do = !options.to || *options.to == device{};
-    if (!host_will_do) return detail::take_device(obj, plan, options, here, out, why);
+    if (!host_will_do) {
+        const rung_result got = detail::take_device(obj, plan, options, here, out, why);
+        if (got != rung_result::absent || !detail::is_on_host(obj, plan, here)) return got;
+        why = refused("device", "the data is in host memory, and another device was asked for",
+                      abi::device_code::cpu, options.to->type);
+        return rung_result::refused;
+    }
 
     bool found = false;
     ref answer = detail::ask(obj, plan.arrow_array, here.arrow_array, found);
