@@ -151,8 +151,11 @@ def _wrong_exports(t: tenon.Tensor) -> list[str]:
     if view is not None:
         faults += _unlike({"memoryview(t).readonly": (view.readonly, t.readonly)})
     if importlib.util.find_spec("numpy") is not None and (str(t.dtype) != "bfloat16" or _has("ml_dtypes")):
-        array = importlib.import_module("numpy").asarray(t)
-        faults += _unlike({"np.asarray(t).flags.writeable": (array.flags.writeable, not t.readonly)})
+        array, other = importlib.import_module("numpy").asarray(t), t.__array__()
+        faults += _unlike({
+            "np.asarray(t).flags.writeable": (array.flags.writeable, not t.readonly),
+            "t.__array__().flags.writeable": (other.flags.writeable, not t.readonly),
+        })  # fmt: skip
     return faults
 
 

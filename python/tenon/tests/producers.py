@@ -6,6 +6,7 @@ from __future__ import annotations
 import array
 import ctypes
 import importlib
+import math
 import mmap
 import sys
 from collections.abc import Callable, Sequence
@@ -173,11 +174,34 @@ def _make_torch(dtype: str, layout: Layout) -> list[Made]:
     return _checked(layout, made, tuple(x.shape))
 
 
+def _nested(elements: list[Any], shape: tuple[int, ...]) -> Any:
+    """The first elements as lists of lists."""
+    if not shape:
+        return elements[0]
+    size = math.prod(shape[1:])
+    return [_nested(elements[i * size :], shape[1:]) for i in range(shape[0])]
+
+
 def _make_jax(dtype: str, layout: Layout) -> list[Made]:
     jax = _import("jax")
     jax.config.update("jax_enable_x64", True)  # it has 64-bit types only when it is told so
     jnp = jax.numpy
-    x = _or_cannot(lambda: _arrange(jnp.array(values(dtype), dtype), layout, jnp.broadcast_to))
+
+    def packed_array(*shape: int) -> Any:  # from the host: each operation on an array has to be compiled first
+        return jnp.array(_nested(values(dtype), shape), dtype)
+
+    def make() -> Any:
+        if layout.name == "sliced":
+            return packed_array(COUNT)[1:11:2]
+        if layout.name == "reversed":
+            return jnp.flip(packed_array(6))
+        if layout.name == "transposed":
+            return packed_array(3, 4).T
+        if layout.name == "broadcast":
+            return jnp.broadcast_to(packed_array(4), (3, 4))
+        return packed_array(*layout.shape)
+
+    x = _or_cannot(make)
     made = Made("Array", x, x.unsafe_buffer_pointer(), row_major(x.shape), readonly=True)
     return _checked(layout, made, x.shape)
 

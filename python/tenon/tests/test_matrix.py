@@ -46,4 +46,3 @@ for _pair in pairs():
     _test = _test_of(_pair)
     PAIR_OF[_test.__name__] = _pair
     setattr(Matrix, _test.__name__, _test)
-del _test

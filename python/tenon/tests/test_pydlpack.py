@@ -120,7 +120,6 @@ for _provider in PROVIDERS:
     for _consumer in TAKERS:
         _test = _test_of(_provider, _consumer)
         setattr(PyDLPack, _test.__name__, _test)
-del _test
 
 
 class _Interface:
