@@ -158,3 +158,75 @@ def test_memory_lives_as_long_as_what_leaves(x):
     others = [torch.full((2, 3, 4), -1.0, device="cuda") for _ in range(8)]
     assert seen.data_ptr() == address and seen[1, 2, 3].item() == 23
     assert all(o.data_ptr() != address for o in others)
+
+
+# --- the package ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy", "jax", "numba"])
+def test_to_a_library_on_the_device_is_what_explain_says(x, library):
+    pytest.importorskip(library)
+    t = tenon.asdlpack(x)
+    answer = tenon.explain(x, library)
+    if answer.outcome == "refused":
+        with pytest.raises(BufferError, match="GPU|no element type"):
+            t.to(library)
+        pytest.skip(f"{answer.reason}")
+    assert answer.outcome == "shared", answer
+    made = t.to(library, copy=False)
+    assert tenon.asdlpack(made).data_ptr == x.data_ptr() and tenon.asdlpack(made).device == "cuda:0"
+
+
+@pytest.mark.parametrize("library", ["numpy", "pyarrow", "tensorflow"])
+def test_device_memory_is_refused_by_libraries_of_the_host(x, library):
+    t = tenon.asdlpack(x)
+    pytest.importorskip(library)
+    if tenon.explain(t, library).outcome == "shared":
+        pytest.skip(f"this {library} is one for the GPU")
+    with pytest.raises(BufferError, match='device="cpu"'):
+        t.to(library)
+    assert t.to("numpy", device="cpu").tolist() == x.cpu().numpy().tolist()
+
+
+def test_host_memory_goes_to_cupy_by_a_copy_of_its_own():
+    cupy = pytest.importorskip("cupy")
+    answer = tenon.explain(bytearray(8), "cupy")
+    assert (answer.outcome, answer.fix) == ("refused", "cupy.asarray(obj)")
+    obj = tenon.asdlpack(bytearray(b"abc"))
+    with pytest.raises(BufferError, match="GPU"):
+        obj.to("cupy")
+    assert cupy.asarray(memoryview(obj)).tolist() == [97, 98, 99]
+
+
+def test_values_are_read_on_the_host_alone(x):
+    t = tenon.asdlpack(x)
+    for read in (t.tolist, lambda: t.__reduce_ex__(5), lambda: tenon.asdlpack(x[0, 0, 0]).item()):
+        with pytest.raises(BufferError, match='device="cpu"'):
+            read()
+    assert tenon.asdlpack(t, device="cpu").tolist() == x.tolist()
+    assert "cuda:0" in t._repr_html_() and tenon.inspect(x).device == "cuda:0"
+
+
+def test_arrow_on_the_device_there_and_back():
+    x = torch.arange(1000, dtype=torch.int32, device="cuda")
+    t = tenon.asdlpack(x)
+    with pytest.raises(BufferError, match="__arrow_c_device_array__"):
+        t.__arrow_c_array__()
+
+    class Arrow:
+        def __arrow_c_device_array__(self, requested_schema=None, **keywords):
+            return t.__arrow_c_device_array__(requested_schema, **keywords)
+
+    spin(20)
+    x.add_(1)  # complete when the array is handed out: Arrow's consumers know of no stream
+    back = tenon.asdlpack(Arrow())
+    assert (back.device, back.data_ptr, back.shape, back.readonly) == ("cuda:0", x.data_ptr(), (1000,), True)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        with pytest.warns(tenon.ReadOnlyWarning):
+            seen = back.torch().sum().item()
+    assert seen == 1000 * 1001 // 2
+
+
+def test_from_pointer_over_device_memory(x):
+    t = tenon.from_pointer(x.data_ptr(), (24,), "float32", device=x.device, owner=x)
+    assert t.torch().data_ptr() == x.data_ptr() and t.torch().sum().item() == x.sum().item()
