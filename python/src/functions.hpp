@@ -21,6 +21,8 @@ PyObject* inspect_object(PyObject* module, PyObject* obj) noexcept;
 PyObject* inspect_capsule(PyObject* module, PyObject* capsule) noexcept;
 PyObject* inspect_table(PyObject* module, PyObject* obj) noexcept;
 PyObject* inspect_type(PyObject* module, PyObject* obj) noexcept;
+PyObject* dtype_of(PyObject* module, PyObject* tensor) noexcept;
+PyObject* device_of(PyObject* module, PyObject* tensor) noexcept;
 PyObject* dtype_name(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
 PyObject* device_name(PyObject* module, PyObject* pair) noexcept;
 PyObject* device_pair(PyObject* module, PyObject* name) noexcept;

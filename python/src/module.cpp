@@ -108,6 +108,8 @@ PyMethodDef functions[] = {
     {"inspect_capsule", inspect_capsule, METH_O, nullptr},
     {"inspect_table", inspect_table, METH_O, nullptr},
     {"inspect_type", inspect_type, METH_O, nullptr},
+    {"dtype_of", dtype_of, METH_O, nullptr},
+    {"device_of", device_of, METH_O, nullptr},
     {"dtype_name", py::detail::as_method(dtype_name), METH_FASTCALL, nullptr},
     {"device_name", device_name, METH_O, nullptr},
     {"device_pair", device_pair, METH_O, nullptr},

@@ -7,6 +7,7 @@
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/arguments.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -37,6 +38,30 @@ bool read_any_device(PyObject* value, std::optional<device>& out) noexcept {
     const py::ref pair =
         half ? py::ref::take(py::call::method(half.get(), "pair_of", "O", value)) : py::ref();
     return pair && argument::read_device("device", pair.get(), out);
+}
+
+namespace {
+
+/// What `read` makes of a Tensor: for the package, which has other properties of these names.
+template <class Read>
+PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
+    PyTypeObject* const type = py::producer_type();
+    if (type == nullptr) return nullptr;
+    if (!Py_IS_TYPE(obj, type)) return argument::wrong("the argument", "a tenon.Tensor", obj), nullptr;
+    return as_text(read(*py::held_tensor(obj)));
+} catch (...) {
+    py::raise_caught();
+    return nullptr;
+}
+
+}  // namespace
+
+PyObject* dtype_of(PyObject*, PyObject* obj) noexcept {
+    return read_tensor(obj, [](const tensor& t) { return name(t.dtype()); });
+}
+
+PyObject* device_of(PyObject*, PyObject* obj) noexcept {
+    return read_tensor(obj, [](const tensor& t) { return name(t.device()); });
 }
 
 PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept try {

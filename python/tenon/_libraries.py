@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tenon._core import Tensor, as_like, asdlpack
+from tenon._core import Tensor, as_like, asdlpack, device_of, dtype_of
 from tenon._limits import (
     FLOAT8,
     HOST,
@@ -38,8 +38,6 @@ from tenon._limits import (
     numpy_has_no_such,
     other_device_than,
     other_dtype_than,
-    plain_device_name,
-    plain_dtype_name,
     say,
     version_of,
 )
@@ -71,8 +69,8 @@ class Library(NamedTuple):
         """Whether it is so ordinary that no limit can apply of those the library does not notice. Quick."""
         return (
             t.is_contiguous
-            and plain_device_name(t) == "cpu"
-            and plain_dtype_name(t) in _ORDINARY
+            and device_of(t) == "cpu"
+            and dtype_of(t) in _ORDINARY
             and t.data_ptr % self.alignment == 0
         )
 

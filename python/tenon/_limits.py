@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tenon import _core
 from tenon._core import Tensor
 from tenon._dtype import dtype
 from tenon._memory import is_compact, is_padded
@@ -51,12 +50,6 @@ FLOAT8 = frozenset(
 )
 WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
-
-# The compiled properties, before the package puts its own in their place: plain strings, and quick. They are kept
-# in the compiled module, for when this one is loaded again.
-_compiled = vars(_core).setdefault("compiled", {name: Tensor.__dict__[name] for name in ("dtype", "device")})
-plain_dtype_name: Callable[[Tensor], str] = _compiled["dtype"].__get__
-plain_device_name: Callable[[Tensor], str] = _compiled["device"].__get__
 
 #: Stands in a sentence for the name of an element type that has none.
 NAMELESS = "of this kind"

@@ -9,13 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from tenon import _core
-from tenon._core import Tensor, asdlpack
+from tenon._core import Tensor, asdlpack, device_of, dtype_of
 from tenon._device import device
 from tenon._dtype import dtype
 from tenon._explain import why_copied, why_refused
 from tenon._html import repr_html
 from tenon._libraries import LIBRARIES, Library, library_of
-from tenon._limits import plain_device_name, plain_dtype_name
 from tenon._pickle import copy_view, deepcopy_view, reduce, reduce_ex
 from tenon._values import item, tolist
 
@@ -103,7 +102,7 @@ def complete() -> None:
         "__reduce_ex__": reduce_ex,
         "__copy__": copy_view,
         "__deepcopy__": deepcopy_view,
-        "dtype": property(lambda self: _dtype(plain_dtype_name(self)), doc="The element type: a `tenon.dtype`."),
-        "device": property(lambda self: _device(plain_device_name(self)), doc="Where the memory is: a `tenon.device`."),
+        "dtype": property(lambda self: _dtype(dtype_of(self)), doc="The element type: a `tenon.dtype`."),
+        "device": property(lambda self: _device(device_of(self)), doc="Where the memory is: a `tenon.device`."),
     }
     _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})

@@ -479,7 +479,7 @@ def test_said_and_done_at_random():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", tenon.ReadOnlyWarning)
                 ways = [lambda t, target=target: t.to(target)]
-                if target != "torch" or dtype.char != "D":  # which it may not survive
+                if target != "torch" or (dtype.char != "D" and min(a.strides, default=0) >= 0):  # which it may not survive
                     ways.append(awkward.DOORS[target])
                 done = [awkward.what_happens(a, target, way)[0] for way in ways]
             assert set(done) == {said.outcome}, (target, a.shape, a.strides, a.dtype, said, done)
