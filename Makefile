@@ -116,7 +116,8 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tests -DCMAKE_BUILD_TYPE=Debug > /dev/null
 	@$(CMAKE) --build $(BUILD)/tests --target tenon_tests_native
 	$(call say,running the Python tests)
-	@PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs -n $(WORKERS) --dist loadfile \
+	@# The seed: the workers must give every test the same name.
+	@PYTHONHASHSEED=0 PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs -n $(WORKERS) --dist loadfile \
 		--junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
 
 test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen

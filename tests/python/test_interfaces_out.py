@@ -47,7 +47,7 @@ def test_cuda_interface_says_everything():
 @pytest.mark.parametrize(("device", "names"), [
     (CPU, {HOST}), (CUDA_HOST, {HOST}), (ROCM_HOST, {HOST}), (CUDA, {DEVICE}), (MANAGED, {HOST, DEVICE}), (ROCM, set()),
     (METAL, set()), ((99, 0), set()),
-], ids=str)
+], ids=lambda value: str(sorted(value) if isinstance(value, set) else value))
 def test_which_memory_has_which_interface(device, names):
     obj = produced(device=device, address=NOWHERE)
     assert {name for name in (HOST, DEVICE) if hasattr(obj, name)} == names
