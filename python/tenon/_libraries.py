@@ -288,6 +288,15 @@ def _jax_narrows(t: Tensor) -> bool:
     return os.environ.get("JAX_ENABLE_X64", "0").lower() not in ("1", "y", "yes", "t", "true", "on")
 
 
+def _goes_backwards_for_pyarrow(t: Tensor) -> bool:
+    """Since 26 it looks at strides that are never stepped along, too, unless there is nothing along the axis."""
+    if t.ndim == 1 and t.is_contiguous:
+        return False
+    if (version_of("pyarrow", "pyarrow") or (26,)) < (26,):
+        return has_negative_strides(t)
+    return any(step < 0 for extent, step in zip(t.shape, t.strides, strict=True) if extent)
+
+
 # In each: first where the memory is, then its elements, its layout, its flags, its address.
 _LIBRARIES = (
     Library(
@@ -456,16 +465,9 @@ _LIBRARIES = (
                 cast_or_split_it,
             ),
             Limit(
-                lambda t: not (t.ndim == 1 and t.is_contiguous)
-                and any(step < 0 for n, step in zip(t.shape, t.strides, strict=True) if n),
+                _goes_backwards_for_pyarrow,
                 "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
                 copy_it,
-            ),
-            Limit(
-                lambda t: min(t.strides, default=0) < 0,
-                "its strides {t.strides} go backwards, and this pyarrow takes no negative ones",
-                copy_it,
-                until=(26,),
             ),
         ),
         notes=(

@@ -366,7 +366,7 @@ def take_pyarrow(t: Any) -> Any:
         return CONSUMERS["pa.Tensor"].take(t)
     if t.dtype == "bool":
         raise BufferError("pyarrow makes bits or other numbers of them")
-    return pyarrow.Tensor.from_numpy(load("numpy").asarray(t))
+    return pyarrow.Tensor.from_numpy(t.__array__())
 
 
 def address_of(array_: Any, target: str) -> int:

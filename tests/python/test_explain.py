@@ -339,7 +339,8 @@ def test_pyarrow_and_nothing_that_goes_backwards():
             assert "go backwards" in str(error) and said[-1] == "refused"
         else:
             assert said[-1] == "shared"
-    assert said[0] == said[2] == "refused"
+    if hasattr(need("pyarrow").Tensor, "from_dlpack"):  # since 26, which looks at them
+        assert said[0] == said[2] == "refused"
 
 
 def test_memory_errors_pass():

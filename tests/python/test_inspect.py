@@ -733,13 +733,14 @@ def test_torch():
 
 def test_jax():
     jax = need("jax")
-    x = jax.numpy.arange(6.0).reshape(2, 3)
+    cpu = jax.devices("cpu")[0]
+    x = jax.device_put(jax.numpy.arange(6.0).reshape(2, 3), cpu)
     seen = tenon.inspect(x)
     assert (seen.rung, seen.shape, seen.readonly) == ("buffer protocol", (2, 3), True)
     assert [r.name for r in seen.tried] == ["C exchange table", "NumPy struct", "buffer protocol"]
     assert {"__dlpack__", "buffer protocol", "__array__"} <= set(seen.spoken)
     assert "__cuda_array_interface__" not in seen.spoken
-    bfloat = tenon.inspect(jax.numpy.ones(3, "bfloat16"))
+    bfloat = tenon.inspect(jax.device_put(jax.numpy.ones(3, "bfloat16"), cpu))
     assert (bfloat.dtype, bfloat.rung) == ("bfloat16", "__dlpack__")
     assert answers(bfloat)["buffer protocol"] == "refused"
     names = [r.name for r in bfloat.tried]
