@@ -129,8 +129,8 @@ PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count
     bool readonly = false;
     bool padded = false;
     if (!read_address(args[0], address) || !read_axes("shape", "a tuple of integers", args[1], shape) ||
-        !(args[2] == Py_None ||
-          read_axes("strides", "None or a tuple of integers, counted in elements", args[2], strides)) ||
+        (args[2] != Py_None &&
+         !read_axes("strides", "None or a tuple of integers, counted in elements", args[2], strides)) ||
         !read_dtype(args[3], type) || !read_any_device(args[4], where) ||
         !argument::read_flag("readonly", args[5], readonly) ||
         !argument::read_flag("padded", args[6], padded))

@@ -305,7 +305,7 @@ namespace detail {
 inline std::int32_t fill_axes(const item_type& type, std::int64_t length, std::int64_t* storage) noexcept {
     std::int64_t shape[max_rank];
     std::int64_t strides[max_rank];
-    const auto rank = static_cast<std::size_t>(1 + type.rank);
+    const std::size_t rank = 1 + static_cast<std::size_t>(type.rank);
     shape[0] = length;
     for (std::size_t i = 1; i < rank; ++i) shape[i] = type.extent[i - 1];
     fill_row_major({shape, rank}, strides);

@@ -33,6 +33,7 @@ struct element_type {
 /// A description of memory, owning nothing. It holds its own copy of the axes, so it may be returned from a
 /// function and outlive the lists it was made from. Nothing is checked here: `tensor::own` does, and says
 /// what is wrong. A pointer to const describes read-only memory, unless `writable()` says otherwise.
+// NOLINTBEGIN(clang-analyzer-core.StackAddressEscape): every copy points to its own storage
 class tensor_info {
 public:
     /// Row-major elements without gaps. `{}` as the shape describes a single element.
@@ -169,6 +170,7 @@ private:
     bool has_zero_;
     std::int64_t storage_[2 * max_rank];
 };
+// NOLINTEND(clang-analyzer-core.StackAddressEscape)
 
 /// A class whose objects say by `tensor_info describe(T&)`, found by argument-dependent lookup, what memory
 /// they hold.

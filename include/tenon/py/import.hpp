@@ -79,6 +79,7 @@ public:
     void for_each(Fn&& fn) const {
         for (std::size_t i = 0; i < count_; ++i) {
             const auto at = static_cast<std::size_t>(order_[i]);
+            // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it was tried, so there is one
             fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
         }
     }

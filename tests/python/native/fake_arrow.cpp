@@ -76,6 +76,7 @@ std::vector<T> list_of(PyObject* value, Read&& read) {
     const ref items = ref::take(PySequence_Tuple(value));
     require(static_cast<bool>(items));
     std::vector<T> out;
+    out.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(items.get())));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
         out.push_back(read(PyTuple_GET_ITEM(items.get(), i)));
     return out;
