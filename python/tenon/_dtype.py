@@ -10,7 +10,6 @@ from typing import Any
 from tenon import _core
 
 _TRIPLES: dict[str, tuple[int, int, int]] = {name: triple for name, triple, *_ in _core.DTYPES}
-_NAMES = {triple: name for name, triple in _TRIPLES.items()}
 _BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr}
 _OF_PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 #: Names that are not the ones everybody else uses.
