@@ -210,6 +210,19 @@ def test_X06_silent_failure_falls_through_to_dlpack():
 
 
 @isolated
+def test_X06_a_table_that_contradicts_itself_settles_it():
+    """The same library's `__dlpack__` is not asked, neither the first time nor when the type is known."""
+    class Both(Producer):
+        __dlpack_c_exchange_api__ = fakes.Table().capsule()
+
+    for importer in BOTH:
+        producer = Both(shape=(-1,))
+        for _ in range(3):
+            refuse(producer, tenon.MalformedError, "C exchange table: shape", importer)
+        assert producer.calls == []
+
+
+@isolated
 def test_X06_success_with_an_exception_set():
     for importer in BOTH:
         obj = exchange_class()(exchange="ok_raised")

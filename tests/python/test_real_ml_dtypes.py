@@ -118,7 +118,7 @@ def test_byte_swapped_is_refused(name):
     swapped = a.astype(a.dtype.newbyteorder())
     if swapped.dtype.isnative:
         pytest.skip(f"this NumPy does not swap {name}")
-    with pytest.raises(BufferError):
+    with pytest.raises(BufferError, match="byte order"):
         tenon.asdlpack(swapped)
 
 

@@ -108,41 +108,47 @@ def test_writes_are_seen_both_ways(dtype):
     assert a.tolist() == [1, 1, 1]
 
 
+LONG_DOUBLE_IS_DOUBLE = pytest.mark.skipif(np.dtype("g").itemsize == 8, reason="long double is double here")
+
+
 @pytest.mark.filterwarnings("ignore:The chararray class is deprecated")
 @pytest.mark.parametrize(
-    ("make", "kind"),
+    ("make", "reason", "way_out"),
     [
-        (lambda: np.zeros(3, ">i4"), "byte-swapped"),
-        (lambda: np.zeros(3, ">c16"), "byte-swapped"),
-        (lambda: np.array([None, 1]), "object"),
-        (lambda: np.array(["a"]), "str"),
-        (lambda: np.array([b"a"]), "bytes"),
-        (lambda: np.array(["a"], np.dtypes.StringDType()), "StringDType"),
-        (lambda: np.zeros(3, "M8[s]"), "datetime64"),
-        (lambda: np.zeros(3, "m8[s]"), "timedelta64"),
-        (lambda: np.zeros(3, "V4"), "void"),
-        (lambda: np.zeros(3, [("a", "i4"), ("b", "f4")]), "structured"),
-        (lambda: np.rec.array([(1, 2.0)], names="a,b"), "record array"),
-        (lambda: np.char.array(["a"]), "chararray"),
+        pytest.param(lambda: np.arange(3, dtype=">i4"), "byte order", "a.astype(a.dtype.newbyteorder('='))", id="swapped"),
+        pytest.param(lambda: np.ones(3, ">c16"), "byte order", "a.astype(a.dtype.newbyteorder('='))", id="swapped complex"),
+        pytest.param(lambda: np.array([3, 1], object), "Python objects", "a.astype('float64')", id="object"),
+        pytest.param(lambda: np.array(["a"]), "text", "convert it to numbers first", id="str"),
+        pytest.param(lambda: np.array([b"a"]), "text", "convert it to numbers first", id="bytes"),
+        pytest.param(lambda: np.array(["a"], np.dtypes.StringDType()), "text", "convert it to numbers first", id="T"),
+        pytest.param(lambda: np.zeros(3, "M8[s]"), "times", "a.view('int64')", id="datetime64"),
+        pytest.param(lambda: np.zeros(3, "m8[s]"), "times", "a.view('int64')", id="timedelta64"),
+        pytest.param(lambda: np.zeros(3, ">M8[s]"), "byte order", None, id="swapped datetime64"),
+        pytest.param(lambda: np.zeros(3, "V4"), "bytes without a type", "a.copy().view('uint8')", id="void"),
+        pytest.param(lambda: np.zeros(3, [("name", "i4"), ("b", "f4")]), "structures", "a['name']", id="structured"),
+        pytest.param(lambda: np.rec.array([(1, 2.0)], names="name,b"), "structures", "a['name']", id="record array"),
+        pytest.param(lambda: np.char.array(["a"]), "text", "convert it to numbers first", id="chararray"),
         pytest.param(
-            lambda: np.zeros(3, np.longdouble),
-            "longdouble",
-            marks=pytest.mark.skipif(np.dtype("g").itemsize == 8, reason="long double is double here"),
+            lambda: np.ones(3, "g"), "long doubles", "a.astype('float64')", marks=LONG_DOUBLE_IS_DOUBLE, id="longdouble"
         ),
         pytest.param(
-            lambda: np.zeros(3, np.clongdouble),
-            "clongdouble",
-            marks=pytest.mark.skipif(np.dtype("g").itemsize == 8, reason="long double is double here"),
+            lambda: np.ones(3, "G"), "long doubles", "a.astype('complex128')", marks=LONG_DOUBLE_IS_DOUBLE, id="clongdouble"
         ),
+        pytest.param(lambda: np.zeros(3, "u1,f4")["f1"], "multiple of the element size", None, id="field off its steps"),
     ],
-    ids=lambda v: v if isinstance(v, str) else "",
-)
-def test_dtype_without_a_dlpack_word_is_refused(make, kind):
+)  # fmt: skip
+def test_what_dlpack_has_no_word_for_is_refused_with_a_way_out(make, reason, way_out):
     a = make()
     with nothing_kept(a):
-        for _ in range(3):
-            with pytest.raises(BufferError):
-                tenon.asdlpack(a)
+        for options in ({}, {}, {"copy": True}, {"device": "cpu"}):
+            with pytest.raises(BufferError) as caught:
+                tenon.asdlpack(a, **options)
+            said = str(caught.value)
+            assert said.startswith("tenon: '") and "' object: " in said
+            assert reason in said and (way_out or "; ") in said
+    if way_out is not None and way_out.startswith("a"):
+        out = eval(way_out, {"a": a})
+        agrees(tenon.asdlpack(out), out)
 
 
 def test_byte_order_that_is_the_machines_own_is_taken():

@@ -26,7 +26,9 @@ namespace tenon::py {
             return malformed(field, "the element size is not the one this format has");
         default:
             return refused(field, "not an element type DLPack can express")
-                .with_advice("structures, strings, pointers, times and long double have no DLPack type");
+                .with_advice(
+                    "structures, strings, pointers, times and long double have no DLPack type: hand over one "
+                    "field, or convert to numbers first");
     }
 }
 

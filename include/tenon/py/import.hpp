@@ -266,7 +266,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     // Runs one rung and says whether the climb ends there.
     const auto ends_at = [&](rung r, bool applies, auto&& take) {
         if (tried != nullptr && tried->which == r) {
-            told.note(r, tried->why);
+            answer = rung_result::refused;
+            why = tried->why;
+            told.note(r, why);
             return false;
         }
         answer = applies ? take() : rung_result::absent;
@@ -283,6 +285,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the
     // same library would only say it again, or trip over it.
     const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
+    // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
+    bool settled_by_numpy = false;
+    const auto numpy_settles = [&] { return settled_by_numpy = answer == rung_result::refused; };
     const import_policy policy = options.policy();
     // Rungs that know no other place are left out where there is a better one to ask.
     const bool host_will_do = !options.to || *options.to == device{};
@@ -312,7 +317,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                   is_settled() ||
                   ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
                           [&] { return numpy::take(obj, policy, here, out, why); }) ||
-                  is_settled() ||
+                  numpy_settles() ||
                   (plan.prefer_buffer && host_will_do &&
                    ends_at(rung::buffer_protocol, true,
                            [&] {
@@ -344,7 +349,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         chain_behind(std::move(later));
     }
     if (ended && answer == rung_result::taken) return true;
-    if (answer != rung_result::raised) told.raise_for(obj);
+    if (settled_by_numpy)
+        raise_unmet(why, obj);
+    else if (answer != rung_result::raised)
+        told.raise_for(obj);
     if (dlpack_refusal && answer == rung_result::refused) {
         chain_behind(std::move(dlpack_refusal));  // Arrow could say what is wrong, and what helps
     } else if (dlpack_refusal) {

@@ -44,6 +44,19 @@ inline constexpr int flags_c_contiguous_aligned = 0x0101;
 inline constexpr char swapped_order = std::endian::native == std::endian::little ? '>' : '<';
 inline constexpr unsigned plain_types = 24;
 
+/// Type numbers that DLPack has no word for.
+enum inexpressible_type : int {
+    long_double_type = 13,
+    complex_long_double_type = 16,
+    object_type = 17,
+    bytes_type = 18,
+    text_type = 19,
+    void_type = 20,
+    time_type = 21,
+    duration_type = 22,
+    string_type = 2056,
+};
+
 /// What a type number stands for; a zero `bits` marks those DLPack has no word for.
 struct alignas(8) numbered_type {
     dtype type{0, 0, 0};

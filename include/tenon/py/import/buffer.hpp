@@ -46,7 +46,8 @@ namespace detail {
     for (std::size_t i = 0; b.suboffsets != nullptr && i < n; ++i) {
         if (b.suboffsets[i] >= 0) {
             return refuse(refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
-                              .at_axis(static_cast<std::int32_t>(i)));
+                              .at_axis(static_cast<std::int32_t>(i))
+                              .with_advice("copy it into one block first (memoryview(obj).tobytes())"));
         }
     }
     const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr,

@@ -62,6 +62,37 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
     return dtype_from_name(name);
 }
 
+/// Why a descriptor that is neither has no DLPack type; nullopt for one we do not know, of which NumPy may
+/// know more.
+TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const descriptor* d) noexcept {
+    if (d->byteorder == numpy_abi::swapped_order) return format_error("dtype", format_fault::byte_swapped);
+    switch (d->type_num) {
+        case numpy_abi::object_type:
+            return refused("dtype", "the elements are Python objects")
+                .with_advice("convert it first (a.astype('float64'))");
+        case numpy_abi::void_type:
+            return refused("dtype", "the elements are structures, or bytes without a type")
+                .with_advice("hand over one field (a['name']), or the bytes (a.copy().view('uint8'))");
+        case numpy_abi::bytes_type:
+        case numpy_abi::text_type:
+        case numpy_abi::string_type:
+            return refused("dtype", "the elements are text").with_advice("convert it to numbers first");
+        case numpy_abi::time_type:
+        case numpy_abi::duration_type:
+            return refused("dtype", "the elements are times")
+                .with_advice("hand over their numbers (a.view('int64'))");
+        case numpy_abi::long_double_type:
+        case numpy_abi::complex_long_double_type:
+            if (sizeof(long double) == sizeof(double)) return std::nullopt;
+            return refused("dtype", "the elements are long doubles, which differ by machine")
+                .with_advice(d->type_num == numpy_abi::long_double_type
+                                 ? "convert it first (a.astype('float64'))"
+                                 : "convert it first (a.astype('complex128'))");
+        default:
+            return std::nullopt;
+    }
+}
+
 /// Reads one attribute as an address or a number; false when it is not one.
 [[nodiscard]] inline bool read_number(PyObject* value, std::uintptr_t& out) noexcept {
     if (value == nullptr || !PyLong_Check(value)) return false;
@@ -231,7 +262,7 @@ namespace detail {
 }
 
 /// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`
-/// holds. Absent for a dtype that is not plain (NumPy's own `__dlpack__` then gives the reason).
+/// holds. Absent for a dtype we do not know (NumPy's own `__dlpack__` may).
 [[nodiscard]] inline rung_result take(PyObject* obj, import_policy policy, interpreter* home, acquired& out,
                                       error& why) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
@@ -239,7 +270,12 @@ namespace detail {
     detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits == 0) {
         const auto extension = detail::extension_type(a->descr);
-        if (!extension) return rung_result::absent;
+        if (!extension) {
+            const auto reason = detail::inexpressible(a->descr);
+            if (!reason) return rung_result::absent;
+            why = *reason;
+            return rung_result::refused;
+        }
         element = {*extension, static_cast<std::uint8_t>(std::countr_zero(extension->itemsize()))};
         if (extension->is_subbyte()) flags |= abi::flag::subbyte_padded;
     }
