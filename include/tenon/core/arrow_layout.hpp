@@ -196,7 +196,7 @@ namespace detail {
     std::int64_t ones = 0;
     std::int64_t i = first;
     const std::int64_t end = first + count;
-    const auto bit = [&](std::int64_t at) { return (bits[at / 8] >> static_cast<unsigned>(at % 8)) & 1U; };
+    const auto bit = [&](std::int64_t at) { return (unsigned{bits[at / 8]} >> (at % 8)) & 1U; };
     for (; i < end && i % 8 != 0; ++i) ones += bit(i);
     for (; end - i >= 64; i += 64) {
         std::uint64_t word = 0;
