@@ -172,4 +172,4 @@ def _of_numpy(value: Any, numpy: Any) -> str | None:
         value = numpy.dtype(value) if issubclass(value, numpy.generic) else value.dtype  # type: ignore[attr-defined]
     if not isinstance(value, numpy.dtype):
         return None
-    return str(value.name) if value.isnative and value.names is None else None
+    return str(value.name) if value.isnative else None

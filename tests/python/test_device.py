@@ -22,7 +22,7 @@ def test_names_and_pairs_are_two_words_for_one(kind, number):
     d = tenon.device(name)
     assert d.pair == (d.type, d.id) == (KINDS[kind], number) and d.kind == kind
     assert d == name and name == d and d == d.pair and d.pair == d and tenon.device(d.pair) == d
-    assert tenon.device(d) is d and eval(repr(d)) == d
+    assert tenon.device(d) is d and eval(repr(d)) == d and not d != name and not d != d.pair and d != "cpu:9"
     assert (d == kind) is (number == 0)
     assert [k for k in KINDS if d == f"{k}:{number}"] == [kind]
     for twin in (copy.copy(d), copy.deepcopy(d), *(pickle.loads(pickle.dumps(d, p)) for p in range(6))):
@@ -103,7 +103,8 @@ def test_only_names_find_it_in_a_dictionary():
 
 def test_torch():
     torch = need("torch")
-    for word, pair in {"cpu": (1, 0), "cuda": (2, 0), "cuda:2": (2, 2), "mps": (8, 0), "xpu:1": (14, 1)}.items():
+    words = {"cpu": (1, 0), "cuda": (2, 0), "cuda:2": (2, 2), "mps": (8, 0), "hip:1": (10, 1), "xpu:1": (14, 1)}
+    for word, pair in words.items():
         assert tenon.device(torch.device(word)) == pair and tenon.device(pair) == torch.device(word)
     assert tenon.device("cpu") != torch.device("meta") and tenon.device("cpu") != torch.float32
     t = tenon.asdlpack(torch.zeros(2))
