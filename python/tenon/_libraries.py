@@ -289,12 +289,12 @@ def _jax_narrows(t: Tensor) -> bool:
 
 
 def _goes_backwards_for_pyarrow(t: Tensor) -> bool:
-    """It looks at strides that are never stepped along, too: before 26, which gets it by way of NumPy, at NumPy's; since
-    then unless there is nothing along the axis."""
+    """It looks at strides that are never stepped along, too: since 26 unless there is nothing along the axis, before
+    at those of the NumPy array it gets, which has none of its own where the memory is row-major."""
     if t.ndim == 1 and t.is_contiguous:
         return False
     if (version_of("pyarrow", "pyarrow") or (26,)) < (26,):
-        return any(step < 0 for step in t.__array__().strides)
+        return min(t.strides, default=0) < 0 and not (t.size and t.is_contiguous)
     return any(step < 0 for extent, step in zip(t.shape, t.strides, strict=True) if extent)
 
 
@@ -341,6 +341,12 @@ _LIBRARIES = (
             _devices("jax", frozenset(("cpu", "cuda", "cuda_host", "rocm"))),
             _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
             _dtypes("jax", _JAX_DTYPES),
+            Limit(
+                is_not_compact,
+                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact "
+                "memory",
+                copy_it,
+            ),
             # 0.6 does not look at strides, and shows other numbers; 0.10 was seen to do it right.
             Limit(
                 is_not_row_major,
@@ -348,12 +354,6 @@ _LIBRARIES = (
                 copy_it,
                 unnoticed=True,
                 until=(0, 10),
-            ),
-            Limit(
-                is_not_compact,
-                "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact "
-                "memory",
-                copy_it,
             ),
             Limit(
                 lambda t: t.readonly and not (t.is_contiguous and kind_of_device(t) == "cpu"),

@@ -23,7 +23,7 @@ from arrow_producers import (
     pack,
 )
 from fake_cuda import Driver
-from isolation import isolated, run_isolated, table
+from isolation import LEAKS_BY_DESIGN, isolated, run_isolated, table
 from producers import NOWHERE, READ_ONLY, Producer, Seen, exactly_once, refuse, take
 
 CUDA, CUDA_HOST, ROCM, MANAGED = 2, 3, 10, 13
@@ -1097,7 +1097,7 @@ kept = [tenon.asdlpack(arrow_producers.Array()) for _ in range(10)]
 kept += [tenon.asdlpack(arrow_producers.Stream(arrow_producers.numbers())) for _ in range(10)]
 for _ in range(10):
     tenon_probe.hold(arrow_producers.Array()).drop_later(20)
-""")
+""", env=LEAKS_BY_DESIGN)
 
 
 @isolated

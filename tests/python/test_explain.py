@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 from awkward import AWKWARD, NOWHERE, memory
+from isolation import SANITIZED
 from real_support import elsewhere, has, need, script
 
 import tenon
@@ -22,7 +23,10 @@ TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", 
 CLASH = {"tensorflow", "paddle"}  # crash each other in one process
 # What makes it ends the process once TensorFlow is in it: two copies of LLVM.
 IMPOSSIBLE = {("torch: fake", "tensorflow")}
-QUESTIONS = ("said", "by_the_door", "by_to", "fixed")
+# What a library does with memory that we would not have given it may be an error the sanitizer stops at.
+QUESTIONS = ("said", "by_to", "fixed") if SANITIZED else ("said", "by_the_door", "by_to", "fixed")
+# JAX before 0.10 reads such memory wrong, but not if it copies it first, and not if all numbers are the same.
+READ_WRONG_AT_TIMES = "this old jax does not look at them"
 
 
 def test_every_library_is_asked():
@@ -70,7 +74,7 @@ def check(table: dict[tuple[str, str], dict[str, object]]) -> int:
     for (row, target), answers in table.items():
         outcome, reason, fix, notes = answers["said"] if len(answers["said"]) == 4 else (*answers["said"], "", ())
         happened, words = answers.get("by_the_door", (outcome, ""))
-        if happened == "crashed":  # `to` must not have let it come to that
+        if happened == "crashed" or READ_WRONG_AT_TIMES in reason:  # `to` must not have let it come to that
             happened = "refused"
         came, message = answers["by_to"]
         ended, done = answers.get("fixed", ("shared", []))
@@ -124,6 +128,7 @@ def need_here(module: str) -> None:
         pytest.skip(f"{module} is not installed")
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer reports it when it happens")
 @pytest.mark.parametrize(
     ("target", "dtype", "good", "bad"),
     [
@@ -486,7 +491,8 @@ def test_said_and_done_at_random():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", tenon.ReadOnlyWarning)
                 ways = [lambda t, target=target: t.to(target)]
-                if target != "torch" or (dtype.char != "D" and min(a.strides, default=0) >= 0):  # which it may not survive
+                deadly = target == "torch" and (dtype.char == "D" or min(a.strides, default=0) < 0)
+                if not deadly and READ_WRONG_AT_TIMES not in said.reason:
                     ways.append(awkward.DOORS[target])
                 done = [awkward.what_happens(a, target, way)[0] for way in ways]
             assert set(done) == {said.outcome}, (target, a.shape, a.strides, a.dtype, said, done)

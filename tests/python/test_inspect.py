@@ -17,7 +17,7 @@ import fakes_ctypes
 import pytest
 import tenon
 import tenon._inspect
-from isolation import isolated, run_isolated, table
+from isolation import SANITIZED, isolated, run_isolated, table
 from producers import (
     IS_COPIED, NOWHERE, READ_ONLY, SUBBYTE_PADDED, Ancient, Cached, Producer, exactly_once, exchange_class, raising,
 )
@@ -637,6 +637,7 @@ def test_references_are_as_before():
     memory.append(1)  # a buffer that is still held would forbid it
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer looks for leaks itself")
 def test_nothing_leaks():
     import tracemalloc
 

@@ -126,6 +126,10 @@ CANNOT = (
         producer=("pandas",), layout=("sliced", "reversed"),
     ),
     Fact(
+        "pandas before 3 shows its memory as writable", CANNOT_MAKE,
+        producer=("pandas",), layout=("read-only",), before=("pandas", ("3",)),
+    ),
+    Fact(
         "pandas has bfloat16 by ml_dtypes", CANNOT_MAKE, producer=("pandas",), dtype=("bfloat16",), without="ml_dtypes"
     ),
     Fact("Polars' slices with a step are copies", CANNOT_MAKE, producer=("polars",), layout=("sliced", "reversed")),
@@ -246,8 +250,8 @@ CONSUMERS = (
         layout=("empty",), before=("pyarrow", ("26",)), to=REFUSED,
     ),
     Fact(
-        "PyArrow's Tensor makes uint8 of bool", MISREAD, consumer=("pyarrow",), dtype=("bool",),
-        before=("pyarrow", ("26",)),
+        "PyArrow's Tensor makes uint8 of bool; to() refuses", MISREAD, consumer=("pyarrow",), dtype=("bool",),
+        before=("pyarrow", ("26",)), to=REFUSED,
     ),
     Fact(
         "PyArrow has no complex numbers and no bfloat16", REFUSED, consumer=("pyarrow",), dtype=(*COMPLEX, "bfloat16"),
