@@ -166,6 +166,10 @@ NO_TENSOR = (
         producer=("pyarrow",), dtype=("bool",), raises="BufferError", says="packed into bits",
     ),
     Fact(
+        "a Series of pandas speaks no protocol before pandas 3", REFUSED, producer=("pandas",),
+        before=("pandas", ("3",)), raises="TypeError", says="speaks no tensor protocol",
+    ),
+    Fact(
         "a Series of pandas speaks Arrow with the help of PyArrow", REFUSED, producer=("pandas",), without="pyarrow",
         raises="ImportError", says="pyarrow",
     ),
