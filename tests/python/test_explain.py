@@ -23,6 +23,8 @@ TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", 
 CLASH = {"tensorflow", "paddle"}  # crash each other in one process
 # What makes it ends the process once TensorFlow is in it: two copies of LLVM.
 IMPOSSIBLE = {("torch: fake", "tensorflow")}
+# Paddle leaks what it had begun when it refuses.
+LEAKS = {"paddle: sparse"} if SANITIZED else set()
 # What a library does with memory that we would not have given it may be an error the sanitizer stops at.
 QUESTIONS = ("said", "by_to", "fixed") if SANITIZED else ("said", "by_the_door", "by_to", "fixed")
 # JAX before 0.10 reads such memory wrong, but not if it copies it first, and not if all numbers are the same.
@@ -39,7 +41,7 @@ def rows_for(target: str) -> list[str]:
     return [
         name
         for name, (library, _) in AWKWARD.items()
-        if (library == target or library not in CLASH) and (name, target) not in IMPOSSIBLE
+        if (library == target or library not in CLASH) and (name, target) not in IMPOSSIBLE and name not in LEAKS
     ]
 
 
@@ -116,7 +118,7 @@ def test_said_and_done(target, tmp_path, record_property):
 def test_said_and_done_from(producer, tmp_path):
     """What only one of the two can make, to all the others."""
     need_here(producer)
-    rows = [row for row, (library, _) in AWKWARD.items() if library == producer]
+    rows = [row for row, (library, _) in AWKWARD.items() if library == producer and row not in LEAKS]
     targets = [t for t in TARGETS if has(t) and t not in CLASH]
     cells = check(ask([(row, target) for target in targets for row in rows], producer, tmp_path / "answers"))
     assert cells == len(rows) * len(targets) > 0

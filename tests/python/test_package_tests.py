@@ -185,12 +185,17 @@ def test_every_fact_is_a_sentence_and_speaks_of_something():
     """A fact that no cell ever meets, of all that could be installed, is dead."""
     older = Here()
     older.versions.update(
-        {"python": (3, 10), "ml_dtypes": None, "jax": (0, 6, 2), "pyarrow": (25, 0), "numpy": (2, 2), "torch": (2, 10)}
+        {
+            "python": (3, 10), "ml_dtypes": None, "jax": (0, 6, 2), "pyarrow": (25, 0), "numpy": (2, 2),
+            "torch": (2, 10), "pandas": (2, 3),
+        }  # fmt: skip
     )
     newer = Here()
-    newer.versions.update({"python": (3, 14), "ml_dtypes": (0, 6), "jax": (0, 12), "pyarrow": (27,), "numpy": (2, 5)})
+    newer.versions.update(
+        {"python": (3, 14), "ml_dtypes": (0, 6), "jax": (0, 12), "pyarrow": (27,), "numpy": (2, 5), "pandas": (3,)}
+    )
     bare = Here()
-    bare.versions.update(dict.fromkeys(("pyarrow", "ml_dtypes"), None))
+    bare.versions.update({"pyarrow": None, "ml_dtypes": None, "pandas": (3,)})
     met = set()
     for here in (HERE, older, newer, bare):
         for producer in matrix.PRODUCERS:
