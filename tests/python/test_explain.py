@@ -109,7 +109,8 @@ def test_said_and_done(target, tmp_path, record_property):
     assert cells == len(here)
     if all(has(library) for library, _ in AWKWARD.values()):
         others = sum(library in CLASH and library != target for library, _ in AWKWARD.values())
-        assert cells == len(AWKWARD) - others - (target == "tensorflow") > 250
+        unasked = (target == "tensorflow") + (target == "paddle") * len(LEAKS)
+        assert cells == len(AWKWARD) - others - unasked > 250
     record_property("cells", cells)
     print(f"{cells} cells of {target}, {len(rows) - len(here)} left out for libraries that are not installed")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import pickle
 import sys
 
 import pytest
@@ -47,6 +48,8 @@ COUNTER = tenon_exports.Counter()
 KEPT = tenon_exports.produce(COUNTER)
 MATRIX = tenon_exports.Matrix(4, 4)
 LINE = tenon_exports.produce(COUNTER, shape=(6,))
+TAKEN = tenon.asdlpack(KEPT)
+ADDRESS = TAKEN.data_ptr
 
 
 def produce():
@@ -61,7 +64,14 @@ def through_numpy(out):
         "like": lambda: tenon_exports.like(COUNTER, out),
         "there_and_back": lambda: tenon.asdlpack(numpy.from_dlpack(tenon.asdlpack(out))),
         "empty_like": lambda: tenon_exports.empty_like(out, (2, 2), "float32"),
+        "to": lambda: TAKEN.to("numpy"),
+        "explained": lambda: tenon.explain(out, "numpy"),
     }
+
+
+def pickled_out_of_band():
+    buffers: list[pickle.PickleBuffer] = []
+    pickle.loads(pickle.dumps(TAKEN, 5, buffer_callback=buffers.append), buffers=buffers)
 
 
 ARROW = {
@@ -98,6 +108,11 @@ def ways() -> dict:
         "class, as a buffer": lambda: memoryview(MATRIX),
         "memory inside the object": lambda: tenon_exports.inline_object(COUNTER),
         "no library": lambda: tenon_exports.empty_like(None, (3,), "float64"),
+        "by its address": lambda: memoryview(tenon.from_pointer(ADDRESS, (2, 3), "float32", owner=object())),
+        "by its address, with a deleter": lambda: tenon.from_pointer(ADDRESS, 6, "float32", deleter=hash),
+        "pickled": lambda: pickle.loads(pickle.dumps(TAKEN, 5)),
+        "pickled out of band": pickled_out_of_band,
+        "values": lambda: (TAKEN.tolist(), repr(TAKEN), TAKEN.dtype, TAKEN.device),
     }
     try:
         import numpy
@@ -114,6 +129,7 @@ def ways() -> dict:
             "torch, from_dlpack": lambda: torch.from_dlpack(produce()),
             "torch, like": lambda: tenon_exports.like(COUNTER, t),
             "torch, there and back": lambda: tenon_exports.there_and_back(t),
+            "torch, to": lambda: TAKEN.to("torch"),
             "torch, empty_like": lambda: tenon_exports.empty_like(t, (2, 2), "float32"),
         }
     except ImportError:
@@ -126,7 +142,8 @@ WAYS = ways()
 
 def refused():
     """A refusal must not cost anything either."""
-    for attempt in (lambda: tenon_exports.legacy(COUNTER, readonly=True),
+    for attempt in (lambda: tenon.from_pointer(ADDRESS, (2, -3), "float32", deleter=hash),
+                    lambda: tenon_exports.legacy(COUNTER, readonly=True),
                     lambda: tenon_exports.produce(COUNTER, shape=(-1,)),
                     lambda: KEPT.__dlpack__(dl_device=(2, 0)),
                     lambda: KEPT.__dlpack__(stream="junk"),
