@@ -321,7 +321,7 @@ _LIBRARIES = (
                 | {"bfloat16", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
                 | {"float8_e8m0fnu", "float4_e2m1fn_x2"},
             ),
-            # pytorch#188023: it ended the process until 2.12 or so.
+            # pytorch#188023: 2.13 ended the process, 2.14 was seen to refuse.
             Limit(
                 has_negative_strides,
                 "its strides {t.strides} go backwards, and torch takes no negative ones",

@@ -374,7 +374,7 @@ def try_out(door: Consumer, obj: Any, said: tenon.Tensor, letter: str, dtype: st
 
 @functools.cache
 def torch_survives_negative_strides() -> bool:
-    """Until 2.12 or so it aborted (pytorch#188023): tried in a process of its own."""
+    """Until 2.14 it aborted (pytorch#188023): tried in a process of its own."""
     code = ("import tenon_exports, torch\n"
             "try: torch.from_dlpack(tenon_exports.produce(tenon_exports.Counter(), shape=(2,), strides=(-1,), byte_offset=4))\n"
             "except Exception: pass")

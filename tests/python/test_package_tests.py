@@ -77,7 +77,7 @@ def test_no_cell_is_left_out(whole_run):
     by_outcome = {outcome: int(n) for n, outcome in re.findall(r"(\d+) ([a-z ]+)", found[5])}
     assert sum(by_outcome.values()) == makers * takers * 135
     assert by_outcome[SHARED] > makers * takers * 20
-    assert CRASHED not in by_outcome
+    assert CRASHED not in by_outcome or HERE.is_before("torch", ("2", "14"))
     per_pair = re.findall(r"^(\w+) -> (\w+) +(.*); [\d.]+ s$", done.stdout, re.MULTILINE)
     assert len(per_pair) == makers * takers
     for producer, consumer, counts in per_pair:

@@ -39,12 +39,18 @@ def _memmap() -> Any:
         return np.memmap(file, "int32", "r+")
 
 
+def _jax_array() -> Any:
+    jax = need("jax")
+    with jax.default_device(jax.devices("cpu")[0]):
+        return jax.numpy.array(NUMBERS, "int32")
+
+
 #: Each makes an array of NUMBERS.
 PROVIDERS: dict[str, Callable[[], Any]] = {
     "numpy_ndarray": lambda: need("numpy").array(NUMBERS, "int32"),
     "numpy_memmap": _memmap,
     "torch_tensor": lambda: need("torch").tensor(NUMBERS, dtype=need("torch").int32),
-    "jax_array": lambda: need("jax").numpy.array(NUMBERS, "int32"),
+    "jax_array": _jax_array,
     "tensorflow_tensor": lambda: need("tensorflow").constant(NUMBERS, need("tensorflow").int32),
     "bytes": lambda: bytes(NUMBERS),
     "bytearray": lambda: bytearray(NUMBERS),
