@@ -48,7 +48,7 @@ def run(*arguments, env=None, options=(), timeout=3000):
 def whole_run():
     """Everything, once: how it ended, and how many seconds of how many processors it took."""
     if SANITIZED:
-        pytest.skip("where the sanitizer puts memory, TensorFlow does not take it; and it takes twenty minutes")
+        pytest.skip("where the sanitizer puts memory, TensorFlow does not take it")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = run("test", "-v")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
