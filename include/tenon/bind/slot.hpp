@@ -73,8 +73,9 @@ private:
     }
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
         static constexpr phrase expected = P::spelled;
-        converted_ = convert_argument(obj, got_, P::wanted, expected.text);
+        converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
+        if (!report_conversion({obj, converted_.get(), expected.text})) return loading::raised;
         got_.owner.reset();
         if (!reach(converted_.get(), false, got_)) return refuse_or_raise();
         return check(got_, P::wanted) ? lend(converted_.get()) : loading::refused;

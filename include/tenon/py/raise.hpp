@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
@@ -59,6 +60,17 @@ class python_error : public std::exception {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
 };
+
+/// What `r` holds; an error is raised as its exception and thrown as `python_error`. For functions that a
+/// binder calls: `const auto w = or_raise(view<const float, 2>::from(t));`.
+template <class T>
+[[nodiscard]] T or_raise(result<T>&& r) {
+    if (!r) [[unlikely]] {
+        raise(r.error(), "tenon: ");
+        throw python_error();
+    }
+    return std::move(*r);
+}
 
 /// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is
 /// pending already stands.
