@@ -34,7 +34,7 @@ template <class Arg, class Passed>
         return static_cast<Arg&&>(passed);
 }
 
-/// The function with arrays lent to it.
+/// The function with arrays lent to it, and with what it leaves pending raised.
 template <class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
     return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
@@ -50,15 +50,15 @@ template <class Return, class... Args, class Fn>
 template <class Target, class Fn, class Return, class... Args, class... Extra>
 void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
-    constexpr bool lends = (is_slotted<std::remove_cvref_t<Args>> || ...);
-    bool hooked = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+    constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+    bool hooked = takes_arrays;
     if (!hooked) {
         const py::ref before = py::ref::take(PyObject_GetAttrString(scope.value, name.value));
         if (!before) PyErr_Clear();
         hooked = before && is_hooked(before.get());
     }
     const nanobind::object made = [&] {
-        if constexpr (lends)
+        if constexpr (takes_arrays)
             return nanobind::cpp_function<Target>(lending(std::forward<Fn>(fn), signature), scope, name,
                                                   extra...);
         else

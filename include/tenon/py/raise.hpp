@@ -61,8 +61,8 @@ public:
     [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
 };
 
-/// What `r` holds; an error is raised as its exception and thrown as `python_error`. For functions that a
-/// binder calls: `const auto w = or_raise(view<const float, 2>::from(t));`.
+/// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
+/// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.
 template <class T>
 [[nodiscard]] T or_raise(result<T>&& r) {
     if (!r) [[unlikely]] {
