@@ -1,4 +1,4 @@
-# python/tenon/_paths.py: where an installed package keeps what C++ projects build with (cmake/install.cmake put it there).
+# python/tenon/_paths.py: where an installed package keeps what C++ projects build with (by cmake/install.cmake).
 """Where the C++ headers and the files of the build tools are."""
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def project(tmp_path, monkeypatch):
 
 
 def write(project: Path, commands: str) -> None:
-    start = "cmake_minimum_required(VERSION 3.23...4.0)\nproject(page LANGUAGES CXX)\nadd_executable(program program.cpp)\n"
-    (project / "CMakeLists.txt").write_text(start + commands)
+    start = "cmake_minimum_required(VERSION 3.23...4.0)\nproject(page LANGUAGES CXX)\n"
+    (project / "CMakeLists.txt").write_text(f"{start}add_executable(program program.cpp)\n{commands}")
 
 
 def test_the_package_is_used_as_in_the_template():

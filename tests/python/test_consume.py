@@ -1,4 +1,4 @@
-# tests/python/test_consume.py: tests/consume builds against Tenon by every way a project can have it, with each compiler.
+# tests/python/test_consume.py: tests/consume builds by every way a project can have Tenon, with each compiler.
 from __future__ import annotations
 
 import importlib.util

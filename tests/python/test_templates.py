@@ -1,4 +1,4 @@
-# tests/python/test_templates.py: each project template is installed by pip with the installed Tenon, and passes its tests.
+# tests/python/test_templates.py: pip installs each project template with the installed Tenon, and its tests pass.
 from __future__ import annotations
 
 import importlib.util

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture
 def ci(tmp_path):
-    """Runs .ci/run where there are only these programs; returns what they were asked in order, what was said, the status."""
+    """Runs .ci/run with these programs and no others: what they were asked, what was said, the exit status."""
 
     def program(name, does=""):
         file = tmp_path / name
