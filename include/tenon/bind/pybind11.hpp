@@ -56,6 +56,7 @@ template <class P>
 class lent {
 public:
     static constexpr auto name = pybind11_annotation<P>::name;
+    lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
     bool load(pybind11::handle src, bool convert) {
         const loading answer = slot_.load(src.ptr(), convert);
         if (answer == loading::raised) [[unlikely]]

@@ -44,6 +44,7 @@ template <class P>
     requires is_array<P>
 class slot<P> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): = default would let a tuple zero the storage
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         if (!reach(obj, P::wanted.writable, got_)) [[unlikely]]
             return refuse_or_raise();
@@ -93,6 +94,7 @@ template <class P>
     requires is_array<P>
 class slot<std::optional<P>> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): as above
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         if (obj == Py_None) return loading::done;
         const loading answer = inner_.load(obj, may_convert);
@@ -111,6 +113,7 @@ template <class... P>
     requires(is_array<P> && ...)
 class slot<std::variant<P...>> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): as above
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         loading answer = try_each(obj, false);
         if (answer == loading::refused && may_convert && (P::converts || ...)) answer = try_each(obj, true);
