@@ -7,6 +7,9 @@
 #include <utility>
 
 #include <nanobind/nanobind.h>
+#if NB_VERSION_MAJOR < 2 || (NB_VERSION_MAJOR == 2 && NB_VERSION_MINOR < 11)
+#error "tenon/bind/nanobind.hpp needs nanobind 2.11 or later"
+#endif
 
 #include <tenon/bind/hook.hpp>
 #include <tenon/bind/request.hpp>

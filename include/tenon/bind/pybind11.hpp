@@ -10,6 +10,9 @@
 #include <vector>
 
 #include <pybind11/pybind11.h>
+#if PYBIND11_VERSION_MAJOR < 3
+#error "tenon/bind/pybind11.hpp needs pybind11 3.0 or later"
+#endif
 
 #include <tenon/bind/explain.hpp>
 #include <tenon/bind/hook.hpp>
@@ -81,20 +84,14 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
     // Made by pybind11, and so not a constant: what it is bound to is the record of overloads.
     PyObject* const self = PyCFunction_GET_SELF(function);
     const std::string_view made_by = self != nullptr ? Py_TYPE(self)->tp_name : "";
-    const bool is_capsule = self != nullptr && PyCapsule_CheckExact(self);  // before pybind11 3
-    if (!is_capsule && made_by.find("pybind11") == std::string_view::npos) return nullptr;
+    if (made_by.find("pybind11") == std::string_view::npos) return nullptr;
     return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
 }
 
 /// What pybind11 calls a function in its messages: as its record of overloads does, which is its `self`.
 struct recorded_name {
     [[nodiscard]] static std::string name_of(PyObject* self) {
-#if PYBIND11_VERSION_MAJOR >= 3
         const pyb::function_record* const record = pyb::function_record_ptr_from_PyObject(self);
-#else
-        const void* const found = PyCapsule_GetPointer(self, PyCapsule_GetName(self));
-        const auto* const record = static_cast<const pyb::function_record*>(found);
-#endif
         return record != nullptr && record->name != nullptr ? record->name : "";
     }
 };
