@@ -46,7 +46,8 @@ class Compiler:
         header = self.folder / ("_".join(includes).replace("/", "_"))
         if not header.exists():
             header.write_text("".join(f"#include <{name}>\n" for name in includes))
-            done = self.run("-x", "c++-header", header, "-o", f"{header}.gch")
+            quick = ["-fpch-instantiate-templates"] if self.name == "clang++" else []
+            done = self.run("-x", "c++-header", *quick, header, "-o", f"{header}.gch")
             assert done.returncode == 0, done.stderr
         return header
 
