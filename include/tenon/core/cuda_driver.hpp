@@ -17,7 +17,7 @@
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 
-namespace tenon::cuda {
+namespace tenon::cuda_api {
 
 /// As CUDA and `__dlpack__` both number it.
 inline constexpr std::intptr_t legacy_default_stream = 1;
@@ -180,4 +180,4 @@ private:
     int (*copy_to_host_)(void*, std::uintptr_t, std::size_t) = nullptr;
 };
 
-}  // namespace tenon::cuda
+}  // namespace tenon::cuda_api

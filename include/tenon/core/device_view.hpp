@@ -26,8 +26,10 @@ public:
     [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
         if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok)
             return ok.error();
-        return device_view(t);
+        return over(t);
     }
+    /// Without the checks of `from`: for whoever has made them. Host memory is a device's too, then.
+    [[nodiscard]] static device_view over(const tensor_ref& t) noexcept { return device_view(t); }
 
     /// A device address, or the opaque handle on devices that have those (then `byte_offset` is not applied).
     [[nodiscard]] T* data() const noexcept { return data_; }

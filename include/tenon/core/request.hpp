@@ -1,5 +1,5 @@
-// tenon/core/request.hpp: what a caller asks of a tensor (type, rank, device, order, writability), and the
-// check.
+// tenon/core/request.hpp: what a caller asks of a tensor (type, shape, device, order, alignment,
+// writability), and the check.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@ namespace tenon {
 enum class memory_order : std::uint8_t { any, c, f };
 enum class memory_space : std::uint8_t { any, host, accelerator };
 
+/// An extent that may be anything, in the `shape` of a request.
+inline constexpr std::int64_t any = -1;
+
 /// Constraints on an argument. A default one takes any tensor for reading.
 struct request {
     std::optional<tenon::dtype> type = {};     ///< nullopt: any
@@ -22,6 +25,9 @@ struct request {
     memory_space space = memory_space::any;
     memory_order order = memory_order::any;
     bool writable = false;
+    std::int32_t kind = -1;       ///< the kind of device, any of its ids; -1: any
+    extents shape = {};           ///< an extent or `any` for each axis; empty: any
+    std::uint32_t alignment = 1;  ///< of the first element, a power of two
 };
 
 namespace detail {
@@ -38,6 +44,24 @@ TENON_COLD inline error device_unmet(device got, device wanted) noexcept {
     if (wanted.type != got.type)
         return refused("device", "another kind of device is needed", got.type, wanted.type);
     return refused("device", "another device of this kind is needed", got.id, wanted.id);
+}
+TENON_COLD inline error kind_unmet(device got, std::int32_t wanted) noexcept {
+    return refused("device", "another kind of device is needed", got.type, wanted);
+}
+TENON_COLD inline error shape_unmet(extents got, extents wanted) noexcept {
+    if (got.size() != wanted.size()) {
+        return refused("ndim", "another number of axes is needed", static_cast<std::int64_t>(got.size()),
+                       static_cast<std::int64_t>(wanted.size()));
+    }
+    std::size_t axis = 0;
+    while (wanted[axis] == any || wanted[axis] == got[axis]) ++axis;
+    return refused("shape", "another extent is needed", got[axis], wanted[axis])
+        .at_axis(static_cast<std::int32_t>(axis));
+}
+TENON_COLD inline error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept {
+    return refused("data", "the address is not aligned as needed (bytes past alignment)",
+                   static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % wanted), 0)
+        .with_advice("pass an aligned copy");
 }
 TENON_COLD inline error space_unmet(device got, memory_space wanted) noexcept {
     if (wanted == memory_space::accelerator)
@@ -62,16 +86,25 @@ TENON_COLD inline error writable_unmet(bool read_only) noexcept {
         .with_advice("pass a copy");
 }
 
+[[nodiscard]] inline bool fits_shape(extents got, extents wanted) noexcept {
+    if (got.size() != wanted.size()) return false;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        if (wanted[i] != any && wanted[i] != got[i]) return false;
+    return true;
+}
+
 }  // namespace detail
 
 /// The first constraint `t` does not meet, or success.
 TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const request& r) noexcept {
-    if (r.writable && (t.is_read_only() || may_overlap(t.shape(), t.strides()))) [[unlikely]]
-        return detail::writable_unmet(t.is_read_only());
     if (r.type && *r.type != t.dtype()) [[unlikely]]
         return detail::dtype_unmet(t.dtype(), *r.type);
     if (r.rank >= 0 && r.rank != t.ndim()) [[unlikely]]
         return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
+    if (!r.shape.empty() && !detail::fits_shape(t.shape(), r.shape)) [[unlikely]]
+        return detail::shape_unmet(t.shape(), r.shape);
+    if (r.kind != -1 && r.kind != t.device().type) [[unlikely]]
+        return detail::kind_unmet(t.device(), r.kind);
     if (r.device && *r.device != t.device()) [[unlikely]]
         return detail::device_unmet(t.device(), *r.device);
     if (r.space != memory_space::any && t.device().is_host_accessible() != (r.space == memory_space::host))
@@ -80,6 +113,10 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
     if ((r.order == memory_order::c && !t.is_c_contiguous()) ||
         (r.order == memory_order::f && !t.is_f_contiguous())) [[unlikely]]
         return detail::order_unmet(r.order);
+    if (r.writable && (t.is_read_only() || may_overlap(t.shape(), t.strides()))) [[unlikely]]
+        return detail::writable_unmet(t.is_read_only());
+    if (r.alignment > 1 && !t.empty() && !t.is_aligned_to(r.alignment)) [[unlikely]]
+        return detail::alignment_unmet(t, r.alignment);
     return {};
 }
 

@@ -67,6 +67,16 @@ public:
         return {};
     }
 
+    /// Another tensor of the same memory: it is given back when both are gone. For a class that holds a
+    /// tensor and hands it out again and again. One thread at a time, like everything that changes a tensor.
+    [[nodiscard]] result<tensor> share() noexcept {
+        keep_alive second;
+        if (!detail::share_owner(owner_, second)) return out_of_memory("owner");
+        std::optional<tensor> out;
+        if (auto ok = keep(*this, second, out); !ok) return ok.error();
+        return std::move(*out);
+    }
+
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
 
     /// A vector becomes a tensor of its elements, row-major; the shape must have room for exactly those.

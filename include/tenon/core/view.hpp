@@ -50,10 +50,10 @@ consteval bool require_viewable() {
 
 /// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
 template <int Rank>
-class axes {
+class window_axes {
 public:
-    axes() noexcept = default;
-    explicit axes(const tensor_ref& t) noexcept {
+    window_axes() noexcept = default;
+    explicit window_axes(const tensor_ref& t) noexcept {
         for (std::size_t i = 0; i < rank; ++i) {
             shape_[i] = t.shape(i);
             strides_[i] = t.stride(i);
@@ -66,7 +66,7 @@ public:
     [[nodiscard]] auto drop_first() const noexcept
         requires(Rank > 0)
     {
-        axes<Rank - 1> rest;
+        window_axes<Rank - 1> rest;
         for (std::size_t i = 1; i < rank; ++i) {
             rest.shape_[i - 1] = shape_[i];
             rest.strides_[i - 1] = strides_[i];
@@ -76,17 +76,17 @@ public:
 
 private:
     template <int>
-    friend class axes;
+    friend class window_axes;
     static constexpr std::size_t rank = Rank;
     std::array<std::int64_t, rank> shape_{};
     std::array<std::int64_t, rank> strides_{};
 };
 
 template <>
-class axes<dynamic_rank> {
+class window_axes<dynamic_rank> {
 public:
-    axes() noexcept = default;
-    explicit axes(const tensor_ref& t) noexcept : shape_(t.shape()), strides_(t.strides()) {}
+    window_axes() noexcept = default;
+    explicit window_axes(const tensor_ref& t) noexcept : shape_(t.shape()), strides_(t.strides()) {}
     [[nodiscard]] extents shape() const noexcept { return shape_; }
     [[nodiscard]] extents strides() const noexcept { return strides_; }
 
@@ -110,9 +110,9 @@ public:
 
 protected:
     explicit layout(const tensor_ref& t) noexcept : axes_(t), size_(t.size()) {}
-    layout(const axes<Rank>& a, std::int64_t size) noexcept : axes_(a), size_(size) {}
+    layout(const window_axes<Rank>& a, std::int64_t size) noexcept : axes_(a), size_(size) {}
 
-    axes<Rank> axes_;
+    window_axes<Rank> axes_;
     std::int64_t size_;
 };
 
@@ -174,7 +174,11 @@ public:
                            0)
                 .with_advice("take the tensor untyped and copy its bytes, or pass an aligned copy");
         }
-        return view(static_cast<T*>(t.data()), detail::axes<Rank>(t), t.size());
+        return over(t);
+    }
+    /// Without the checks of `from`: for whoever has made them.
+    [[nodiscard]] static view over(const tensor_ref& t) noexcept {
+        return view(static_cast<T*>(t.data()), detail::window_axes<Rank>(t), t.size());
     }
 
     /// What may be written to may also be read.
@@ -327,7 +331,7 @@ private:
     friend class view;
     static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
 
-    view(T* data, detail::axes<Rank> a, std::int64_t size) noexcept
+    view(T* data, detail::window_axes<Rank> a, std::int64_t size) noexcept
         : detail::layout<Rank>(a, size), data_(data) {}
 
     T* data_;
@@ -336,19 +340,18 @@ private:
 /// The window that leaves the element type open: bytes, strides and dtype; `as<T, Rank>()` closes it.
 template <class T, int Rank>
     requires std::is_void_v<T>
-class view<T, Rank> : private tensor_ref {
+class view<T, Rank> : public tensor_ref {
 public:
     using element_type = T;
 
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
         if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
-        return view(t);
+        return over(t);
     }
+    /// Without the checks of `from`: for whoever has made them.
+    [[nodiscard]] static view over(const tensor_ref& t) noexcept { return view(t); }
 
     [[nodiscard]] T* data() const noexcept { return tensor_ref::data(); }
-    using tensor_ref::dtype, tensor_ref::device, tensor_ref::shape, tensor_ref::strides, tensor_ref::stride,
-        tensor_ref::ndim, tensor_ref::size, tensor_ref::empty, tensor_ref::itemsize, tensor_ref::nbytes,
-        tensor_ref::is_c_contiguous, tensor_ref::is_f_contiguous, tensor_ref::is_read_only;
 
     /// The typed view; a window on const stays const.
     template <viewable U, int R = Rank>

@@ -13,7 +13,7 @@ namespace tenon::py::detail {
 
 /// Runs `fn(driver)` without the GIL, because the driver may block.
 template <class Fn>
-[[nodiscard]] result<void> ask_driver(const cuda::driver& driver, Fn&& fn) noexcept {
+[[nodiscard]] result<void> ask_driver(const cuda_api::driver& driver, Fn&& fn) noexcept {
     return foreign_code([&] {
         PyThreadState* const released = PyEval_SaveThread();
         const result<void> done = fn(driver);
@@ -27,9 +27,9 @@ template <class Fn>
 [[nodiscard]] inline bool finish_device_work(device where) noexcept {
     if (where.type != abi::device_code::cuda_host && where.type != abi::device_code::cuda_managed)
         return true;
-    const cuda::driver* const driver = cuda::driver::get();
+    const cuda_api::driver* const driver = cuda_api::driver::get();
     if (driver == nullptr || !driver->has_device()) return true;
-    const auto done = ask_driver(*driver, [](const cuda::driver& d) { return d.synchronize(); });
+    const auto done = ask_driver(*driver, [](const cuda_api::driver& d) { return d.synchronize(); });
     if (!done) raise(done.error(), "tenon: ");
     return done.has_value();
 }

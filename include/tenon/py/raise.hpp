@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -52,6 +53,13 @@ inline std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexce
     return nullptr;
 }
 
+/// Thrown when a Python exception is pending, by functions that cannot return a null: whatever carries C++
+/// exceptions back to Python leaves the pending one as it is.
+class python_error : public std::exception {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
+};
+
 /// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is
 /// pending already stands.
 TENON_COLD inline void raise_caught() noexcept {
@@ -60,6 +68,14 @@ TENON_COLD inline void raise_caught() noexcept {
         throw;
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
+    } catch (const std::out_of_range& e) {  // as the binders have it, from here on
+        PyErr_SetString(PyExc_IndexError, e.what());
+    } catch (const std::invalid_argument& e) {
+        PyErr_SetString(PyExc_ValueError, e.what());
+    } catch (const std::domain_error& e) {
+        PyErr_SetString(PyExc_ValueError, e.what());
+    } catch (const std::overflow_error& e) {
+        PyErr_SetString(PyExc_OverflowError, e.what());
     } catch (const std::exception& e) {
         PyErr_SetString(PyExc_RuntimeError, e.what());
     } catch (...) {

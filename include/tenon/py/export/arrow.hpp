@@ -72,15 +72,15 @@ template <class Struct, class Fill>
 [[nodiscard]] inline bool finish_cuda_work(const tensor_ref& t) noexcept {
     if (!t.device().is_cuda()) return finish_device_work(t.device());
     if (t.empty()) return true;
-    const cuda::driver* const driver = cuda::driver::get();
+    const cuda_api::driver* const driver = cuda_api::driver::get();
     if (driver == nullptr) {
         raise(refused("device", "the data cannot be waited for, because the CUDA driver cannot be loaded")
                   .with_advice("use __dlpack__ with a stream"),
               "tenon: ");
         return false;
     }
-    const auto done =
-        ask_driver(*driver, [&](const cuda::driver& d) { return d.finish_default_stream(t.device().id); });
+    const auto done = ask_driver(
+        *driver, [&](const cuda_api::driver& d) { return d.finish_default_stream(t.device().id); });
     if (!done) raise(done.error(), "tenon: ");
     return done.has_value();
 }

@@ -49,8 +49,8 @@ namespace detail {
             "or a handle");
     if (stream && *stream < 0) return wrong("tenon: stream is neither -1 nor a handle");
     // What is queued there comes after everything on the default stream in any case.
-    if (!stream || *stream == cuda::legacy_default_stream) return true;
-    const cuda::driver* const driver = cuda::driver::get();
+    if (!stream || *stream == cuda_api::legacy_default_stream) return true;
+    const cuda_api::driver* const driver = cuda_api::driver::get();
     if (driver == nullptr) {
         PyErr_SetString(PyExc_BufferError,
                         "tenon: the stream cannot be made to wait, because the CUDA driver cannot be loaded; "
@@ -58,7 +58,7 @@ namespace detail {
         return false;
     }
     const auto waits = ask_driver(
-        *driver, [&](const cuda::driver& d) { return d.wait_for_default_stream(where.id, *stream); });
+        *driver, [&](const cuda_api::driver& d) { return d.wait_for_default_stream(where.id, *stream); });
     if (!waits) raise(waits.error(), "tenon: ");
     return waits.has_value();
 }
@@ -74,7 +74,7 @@ namespace detail {
         auto made = allocate(t.dtype(), t.shape(), t.is_subbyte_padded());
         return made ? std::optional<tensor>(std::move(*made)) : fail(made.error());
     }
-    const cuda::driver* const driver = cuda::driver::get();
+    const cuda_api::driver* const driver = cuda_api::driver::get();
     if (driver == nullptr)
         return fail(refused("dl_device", "the CUDA driver cannot be loaded, so nothing can be copied"));
     const auto span = touched_span(t.shape(), t.strides());
@@ -86,7 +86,7 @@ namespace detail {
     auto room = allocate(dtype_of<std::uint8_t>, axes(bytes));
     if (!room) return fail(room.error());
     const auto* const lowest = static_cast<const std::byte*>(t.data()) + span->low * t.itemsize();
-    const auto fetched = ask_driver(*driver, [&](const cuda::driver& d) {
+    const auto fetched = ask_driver(*driver, [&](const cuda_api::driver& d) {
         return d.copy_to_host(t.device().id, room->data(), lowest, static_cast<std::size_t>(bytes));
     });
     if (!fetched) return fail(fetched.error());

@@ -205,16 +205,16 @@ inline void drop(ref& answer) noexcept {
             .with_advice("synchronize first, and pass stream=-1");
     if (layout::detail::cannot_be(static_cast<void**>(event)))
         return malformed("sync_event", "the pointer cannot be an event");
-    const std::intptr_t number = stream.value_or(cuda::legacy_default_stream);
+    const std::intptr_t number = stream.value_or(cuda_api::legacy_default_stream);
     if (!on_host && number <= 0)
         return refused("stream", "it is neither 1 (legacy default), 2 (per-thread default), -1 nor a handle",
                        number);
-    const cuda::driver* const driver = cuda::driver::get();
+    const cuda_api::driver* const driver = cuda_api::driver::get();
     if (driver == nullptr)
         return refused("sync_event", "it cannot be waited for, because the CUDA driver cannot be loaded")
             .with_advice("synchronize first, and pass stream=-1");
     void* const awaited = *static_cast<void**>(event);
-    return py::detail::ask_driver(*driver, [&](const cuda::driver& d) {
+    return py::detail::ask_driver(*driver, [&](const cuda_api::driver& d) {
         return on_host ? d.finish_event(where.id, awaited) : d.wait_for_event(where.id, awaited, number);
     });
 }

@@ -1,0 +1,231 @@
+// tenon/bind/array.hpp: an array as a parameter or a result of a bound function: a window on a caller's
+// memory.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/bind/phrase.hpp>
+#include <tenon/bind/properties.hpp>
+#include <tenon/core/axes.hpp>
+#include <tenon/core/device_view.hpp>
+#include <tenon/core/dispatch.hpp>
+#include <tenon/core/tensor.hpp>
+#include <tenon/core/view.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/current_stream.hpp>
+#include <tenon/py/like.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+
+namespace tenon {
+
+namespace bind {
+struct access;
+
+/// Memory that an array keeps, and the object of the library it belongs to.
+struct held {
+    held(tensor&& m, keep_alive&& l) noexcept : memory(std::move(m)), like(std::move(l)) {}
+    tensor memory;
+    keep_alive like;
+};
+
+template <class T, int Rank, bool OnHost>
+using window = std::conditional_t<OnHost, view<T, Rank>, device_view<T, Rank>>;
+}  // namespace bind
+
+/// An argument that is borrowed for the length of the call, or memory from `empty_like`, as a `view` of it on
+/// the host and a `device_view` of it elsewhere. The parameter type states what the caller must pass:
+///
+///     array<const float, 2>                         two axes, float32; read-only memory will do
+///     array<float, shape<any, 3>, c_contiguous>     rows of three, writable, without gaps
+///     array<const void, dynamic_rank, any_device>   anything, anywhere
+///
+/// A borrowed one must not be kept: take a `tensor` for that. Copies share what they show.
+template <class T, auto Extents = dynamic_rank, class... Props>
+class array : public bind::window<T, bind::constraints<T, Extents, Props...>::rank,
+                                  bind::constraints<T, Extents, Props...>::on_host> {
+    using stated = bind::constraints<T, Extents, Props...>;
+    using window = bind::window<T, stated::rank, stated::on_host>;
+
+public:
+    static constexpr request wanted = stated::wanted;
+    static constexpr bool converts = stated::converts;
+    /// The parameter in words, as it stands in signatures and error messages.
+    static constexpr bind::phrase spelled = bind::spell(wanted, converts);
+    /// What a result of this type is in words: whoever gets one may do with it as he likes.
+    static constexpr bind::phrase spelled_result = bind::spell([] {
+        request r = wanted;
+        r.writable = false;
+        r.order = memory_order::any;
+        r.alignment = 1;
+        return r;
+    }());
+    static constexpr int rank = stated::rank;
+
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return ref_.dtype(); }
+    [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
+    [[nodiscard]] std::int64_t nbytes() const noexcept { return ref_.nbytes(); }
+    [[nodiscard]] bool is_read_only() const noexcept { return ref_.is_read_only(); }
+    /// The stream to launch work on, a `cudaStream_t` on CUDA: the one the caller's library is working on.
+    [[nodiscard]] void* stream() const noexcept { return stream_; }
+    /// The window alone, without what the binder keeps.
+    [[nodiscard]] const window& view() const noexcept { return *this; }
+    /// The Python object the array was borrowed from, or whose library allocated it. Borrowed.
+    [[nodiscard]] PyObject* object() const noexcept {
+        return held_ != nullptr ? static_cast<PyObject*>(held_->like.subject()) : source_;
+    }
+    /// For `dispatch`, `dispatch_dtype` and whatever else takes any tensor.
+    operator const tensor_ref&() const noexcept  // NOLINT(google-explicit-constructor)
+        requires(!std::is_base_of_v<tensor_ref, window>)
+    {
+        return ref_;
+    }
+
+    /// All elements, side by side: row-major memory is promised by the type.
+    [[nodiscard]] std::span<T> span() const noexcept
+        requires(!std::is_void_v<T> && stated::on_host && stated::template has<c_contiguous>)
+    {
+        return {this->data(), static_cast<std::size_t>(this->size())};
+    }
+    /// As of any view: an error when the memory turns out to have gaps.
+    [[nodiscard]] auto span() const noexcept
+        requires(!std::is_void_v<T> && stated::on_host && !stated::template has<c_contiguous>)
+    {
+        return window::span();
+    }
+
+private:
+    friend struct bind::access;
+    array(const tensor_ref& checked, void* stream, PyObject* source,
+          std::shared_ptr<bind::held> keeps) noexcept
+        : window(window::over(checked)),
+          ref_(checked),
+          stream_(stream),
+          source_(source),
+          held_(std::move(keeps)) {}
+
+    tensor_ref ref_;
+    void* stream_;
+    PyObject* source_;
+    std::shared_ptr<bind::held> held_;
+};
+
+namespace bind {
+
+template <class>
+inline constexpr bool is_array = false;
+template <class T, auto Extents, class... Props>
+inline constexpr bool is_array<array<T, Extents, Props...>> = true;
+
+/// How the binders make arrays and take them apart.
+struct access {
+    /// Over memory that the caller's call keeps alive.
+    template <class Array>
+    [[nodiscard]] static Array lend(const tensor_ref& checked, void* stream, PyObject* source) noexcept {
+        return Array(checked, stream, source, nullptr);
+    }
+    /// Over memory of its own.
+    template <class Array>
+    [[nodiscard]] static Array keep(tensor&& memory, void* stream, keep_alive&& like) {
+        auto keeps = std::make_shared<held>(std::move(memory), std::move(like));
+        const tensor_ref& checked = keeps->memory;
+        return Array(checked, stream, nullptr, std::move(keeps));
+    }
+    /// As an array of its library: what was borrowed as the very same object.
+    template <class Array>
+    [[nodiscard]] static PyObject* to_python(Array&& a) noexcept {
+        if (a.held_ == nullptr) return py::ref::borrow(a.source_).release();
+        const std::shared_ptr<held> keeps = std::move(a.held_);
+        auto* const like = static_cast<PyObject*>(keeps->like.subject());
+        if (keeps.use_count() == 1) return py::to_python(std::move(keeps->memory), like);
+        // Copies of the array are still about: they and the result share the memory.
+        const tensor_ref& t = keeps->memory;
+        const tensor_info info =
+            tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device());
+        return py::to_python(
+            tensor::own(std::shared_ptr<held>(keeps), t.is_subbyte_padded() ? info.padded() : info), like);
+    }
+};
+
+/// The array that `empty_like` gives: of the same place, row-major.
+template <class U, int Rank, class... Place>
+using fresh = array<U, Rank, c_contiguous, Place...>;
+
+template <class U, int Rank, class... Props>
+struct fresh_like;
+template <class U, int Rank>
+struct fresh_like<U, Rank> {
+    using type = fresh<U, Rank>;
+};
+template <class U, int Rank, class P, class... Rest>
+struct fresh_like<U, Rank, P, Rest...>
+    : std::conditional_t<is_place<P>, std::type_identity<fresh<U, Rank, P>>, fresh_like<U, Rank, Rest...>> {};
+
+template <class Array>
+[[nodiscard]] Array allocate_like(PyObject* like, void* stream, device where, const axes& shape,
+                                  element_type type) {
+    auto made = py::empty_like(like, shape, type);
+    if (!made) throw py::python_error();
+    const auto met = made->device() == where
+                         ? check(*made, Array::wanted)
+                         : result<void>(refused("device", "the library allocated elsewhere",
+                                                made->device().type, where.type));
+    if (!met) {
+        py::raise(met.error(), "tenon: empty_like: ");
+        throw py::python_error();
+    }
+    py::interpreter* const here = py::interpreter::current();
+    if (here == nullptr) throw py::python_error();
+    return access::keep<Array>(std::move(*made), stream, py::detail::keep_object(like, here));
+}
+
+}  // namespace bind
+
+namespace bind {
+/// The element type of a new array: `U`, or that of `x`.
+template <class U, class T>
+using fresh_element = std::conditional_t<std::is_void_v<U>, std::remove_cv_t<T>, U>;
+
+template <class U, class Array>
+[[nodiscard]] element_type fresh_dtype(const Array& x) noexcept {
+    if constexpr (std::is_void_v<U>)
+        return x.dtype();
+    else
+        return dtype_of<U>;
+}
+}  // namespace bind
+
+/// A new, writable, uninitialised array where `x` is, in memory of its library: returned from the bound
+/// function it is an array of that library. It has `x`'s element type unless another is given, and its shape.
+/// Throws `py::python_error` when the library refuses.
+template <class U = void, class T, auto Extents, class... Props>
+[[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x) {
+    using element = bind::fresh_element<U, T>;
+    using made = typename bind::fresh_like<element, array<T, Extents, Props...>::rank, Props...>::type;
+    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), axes(x.shape()),
+                                     bind::fresh_dtype<element>(x));
+}
+/// The same of another shape: `empty_like<float>(x, {rows, columns})`.
+template <class U = void, class T, auto Extents, class... Props, std::integral I, std::size_t N>
+[[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const I (&sizes)[N]) {
+    using element = bind::fresh_element<U, T>;
+    using made = typename bind::fresh_like<element, static_cast<int>(N), Props...>::type;
+    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), axes(sizes),
+                                     bind::fresh_dtype<element>(x));
+}
+template <class U = void, class T, auto Extents, class... Props>
+[[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const axes& sizes) {
+    using element = bind::fresh_element<U, T>;
+    using made = typename bind::fresh_like<element, dynamic_rank, Props...>::type;
+    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), sizes,
+                                     bind::fresh_dtype<element>(x));
+}
+
+}  // namespace tenon

@@ -1,0 +1,103 @@
+// tenon/bind/conversion.hpp: asking the caller's library to convert an argument, and telling whoever wants to
+// know.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include <tenon/core/dtype_names.hpp>
+#include <tenon/core/request.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/like.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon {
+
+/// A conversion that was made for a parameter with `convert`: a copy of the caller's array.
+struct conversion {
+    PyObject* from;        ///< what the caller passed
+    PyObject* to;          ///< what its library made of it
+    const char* expected;  ///< the parameter in words
+};
+
+/// Called after each conversion, with the GIL held. An exception it leaves pending ends the call.
+using conversion_hook = void (*)(const conversion&);
+
+namespace bind {
+inline std::atomic<conversion_hook> conversion_reporter TENON_PRIVATE{nullptr};
+}
+
+/// Says which function is told of conversions made in this extension module; null for none, as it is at
+/// first. Returns the one before.
+inline conversion_hook set_conversion_hook(conversion_hook hook) noexcept {
+    return bind::conversion_reporter.exchange(hook);
+}
+
+/// A hook that warns: "tenon: converted numpy.ndarray to float32[*] by a copy". Python's filters decide
+/// whether that is shown, or raised.
+inline void warn_of_conversion(const conversion& c) {
+    const std::string text = std::string("tenon: an argument of type ") + Py_TYPE(c.from)->tp_name +
+                             " was copied to become " + c.expected;
+    foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
+}
+
+namespace bind {
+
+namespace detail {
+[[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
+    const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
+    if (!found) PyErr_Clear();
+    return found;
+}
+}  // namespace detail
+
+/// The array with another element type: `astype` of most libraries, `to` of PyTorch. Null with an exception
+/// set.
+[[nodiscard]] inline py::ref convert_type(PyObject* obj, dtype type) {
+    const py::ref library = py::detail::element_types_of(obj);
+    const std::string text = name(type);
+    py::ref word = library ? py::ref::take(py::call::attr(library.get(), text.c_str())) : py::ref();
+    if (!word) {
+        PyErr_Clear();
+        word = py::ref::take(PyUnicode_FromString(text.c_str()));
+    }
+    if (!word) return {};
+    const char* const method = detail::has_attribute(obj, "astype") ? "astype" : "to";
+    return py::ref::take(py::call::method(obj, method, "O", word.get()));
+}
+
+/// The array in another order: `contiguous` of PyTorch, `ascontiguousarray` and `asfortranarray` of the
+/// others.
+[[nodiscard]] inline py::ref convert_order(PyObject* obj, memory_order order) {
+    if (order == memory_order::c && detail::has_attribute(obj, "contiguous"))
+        return py::ref::take(py::call::method(obj, "contiguous", ""));
+    const py::ref library = py::detail::element_types_of(obj);
+    if (!library) {
+        if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "tenon: the array has no library");
+        return {};
+    }
+    const char* const function = order == memory_order::c ? "ascontiguousarray" : "asfortranarray";
+    return py::ref::take(py::call::method(library.get(), function, "O", obj));
+}
+
+/// What the library of `obj` makes of it to meet `wanted`, as far as element type and order go. Null with an
+/// exception set when it cannot.
+[[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted,
+                                              const char* expected) {
+    py::ref made = py::ref::borrow(obj);
+    if (wanted.type && *wanted.type != got.dtype()) made = convert_type(made.get(), *wanted.type);
+    if (made && ((wanted.order == memory_order::c && !got.is_c_contiguous()) ||
+                 (wanted.order == memory_order::f && !got.is_f_contiguous()) ||
+                 (wanted.order != memory_order::any && made.get() != obj)))
+        made = convert_order(made.get(), wanted.order);
+    if (!made) return {};
+    if (const conversion_hook hook = conversion_reporter.load()) {
+        hook({obj, made.get(), expected});
+        if (PyErr_Occurred() != nullptr) return {};
+    }
+    return made;
+}
+
+}  // namespace bind
+}  // namespace tenon

@@ -1,0 +1,244 @@
+// tenon/bind/nanobind.hpp: arrays and tensors as parameters and results of functions bound by nanobind.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <nanobind/nanobind.h>
+
+#include <tenon/bind/hook.hpp>
+#include <tenon/bind/request.hpp>
+#include <tenon/bind/slot.hpp>
+
+namespace tenon::bind {
+
+/// What stands in a bound function's parameter list for an array, so that its caster can lend what a caster
+/// for lists would have to keep: the place where the argument lies during the call.
+template <class P>
+struct direct {
+    P* value;
+};
+
+template <class Arg>
+using direct_parameter =
+    std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, direct<std::remove_cvref_t<Arg>>, Arg>;
+
+/// The argument as the function wants it: by value, by reference, to be moved from.
+template <class Arg, class Passed>
+[[nodiscard]] constexpr Arg&& pass(Passed&& passed) noexcept {
+    if constexpr (is_slotted<std::remove_cvref_t<Arg>>)
+        return static_cast<Arg&&>(*passed.value);
+    else
+        return static_cast<Arg&&>(passed);
+}
+
+/// The function with arrays lent to it.
+template <class Return, class... Args, class Fn>
+[[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
+    return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
+        try {
+            return fn(pass<Args>(args)...);
+        } catch (const py::python_error&) {
+            throw nanobind::python_error();
+        }
+    };
+}
+
+/// Defines a function, and has it explain what it refuses if it, or what it overloads, takes arrays.
+template <class Target, class Fn, class Return, class... Args, class... Extra>
+void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
+            const Extra&... extra) {
+    constexpr bool lends = (is_slotted<std::remove_cvref_t<Args>> || ...);
+    bool hooked = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+    if (!hooked) {
+        const py::ref before = py::ref::take(PyObject_GetAttrString(scope.value, name.value));
+        if (!before) PyErr_Clear();
+        hooked = before && is_hooked(before.get());
+    }
+    const nanobind::object made = [&] {
+        if constexpr (lends)
+            return nanobind::cpp_function<Target>(lending(std::forward<Fn>(fn), signature), scope, name,
+                                                  extra...);
+        else
+            return nanobind::cpp_function<Target>(std::forward<Fn>(fn), scope, name, extra...);
+    }();
+    if (hooked) hook_vectorcall(made.ptr());
+}
+
+namespace detail {
+
+template <const phrase& P>
+inline constexpr auto nanobind_text = []<std::size_t... I>(std::index_sequence<I...>) {
+    return nanobind::detail::descr<P.size>{P.text[I]...};
+}(std::make_index_sequence<P.size>{});
+
+/// What signatures and stubs say: of a parameter the constraint, of a result what it is; its library is the
+/// caller's.
+template <class P>
+struct nanobind_annotation;
+template <class P>
+    requires is_array<P>
+struct nanobind_annotation<P> {
+    static constexpr auto at = nanobind::detail::const_name('@');
+    static constexpr auto name = nanobind::detail::const_name("typing.Annotated[") +
+                                 nanobind::detail::io_name("numpy.typing.ArrayLike, '", "typing.Any, '") +
+                                 at + nanobind_text<P::spelled> + at + nanobind_text<P::spelled_result> + at +
+                                 nanobind::detail::const_name("']");
+};
+template <class P>
+struct nanobind_annotation<std::optional<P>> {
+    static constexpr auto name = nanobind::detail::optional_name(nanobind_annotation<P>::name);
+};
+template <class... P>
+struct nanobind_annotation<std::variant<P...>> {
+    static constexpr auto name = nanobind::detail::union_name(nanobind_annotation<P>::name...);
+};
+template <>
+struct nanobind_annotation<tensor> {
+    static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
+};
+
+/// Casters of lists and the like may not throw: what ends the call is put off.
+inline bool put_off_pending(loading answer) noexcept {
+    if (answer == loading::raised) {
+        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) PyErr_SetInterrupt();
+        PyErr_Clear();
+    }
+    return answer == loading::done;
+}
+
+}  // namespace detail
+}  // namespace tenon::bind
+
+namespace nanobind {
+
+// `def` of modules and classes calls these by an unqualified name, so they are found in its place: they are
+// the more specialised, since they say what the first two extras are.
+
+template <typename Target = void, typename Return, typename... Args, typename... Extra>
+void cpp_function_def(Return (*f)(Args...), const scope& s, const name& n, const Extra&... extra) {
+    tenon::bind::define<Target>(f, f, s, n, extra...);
+}
+template <typename Target = void, typename Func, typename... Extra,
+          detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
+void cpp_function_def(Func&& f, const scope& s, const name& n, const Extra&... extra) {
+    using method = detail::analyze_method<decltype(&std::remove_reference_t<Func>::operator())>;
+    tenon::bind::define<Target>(std::forward<Func>(f), static_cast<typename method::func*>(nullptr), s, n,
+                                extra...);
+}
+template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
+void cpp_function_def(Return (Class::*f)(Args...), const scope& s, const name& n, const Extra&... extra) {
+    using T = std::conditional_t<std::is_void_v<Target>, Class, Target>;
+    tenon::bind::define<Target>(
+        [f](T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); },
+        static_cast<Return (*)(T*, Args...)>(nullptr), s, n, extra...);
+}
+template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
+void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const name& n,
+                      const Extra&... extra) {
+    using T = std::conditional_t<std::is_void_v<Target>, Class, Target>;
+    tenon::bind::define<Target>(
+        [f](const T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); },
+        static_cast<Return (*)(const T*, Args...)>(nullptr), s, n, extra...);
+}
+
+namespace detail {
+
+template <typename P>
+struct has_arg_defaults<tenon::bind::direct<std::optional<P>>> : std::true_type {};
+template <typename P>
+struct remove_opt_mono<tenon::bind::direct<std::optional<P>>> {
+    using type = tenon::bind::direct<P>;
+};
+
+/// A parameter: lent for the length of the call.
+template <typename P>
+struct type_caster<tenon::bind::direct<P>> {
+    using Value = tenon::bind::direct<P>;
+    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<P>::name;
+    template <typename>
+    using Cast = Value;
+
+    bool from_python(handle src, uint32_t flags, cleanup_list*) {
+        const auto answer = slot_.load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
+        if (answer == tenon::bind::loading::raised) [[unlikely]]
+            throw python_error();
+        return answer == tenon::bind::loading::done;
+    }
+    explicit operator Value() { return {&slot_.value()}; }
+
+private:
+    tenon::bind::slot<P> slot_;
+};
+
+/// A result; and an array in a list, a tuple or a dict, which keeps what it shows.
+template <typename T, auto Extents, typename... Props>
+struct type_caster<tenon::array<T, Extents, Props...>> {
+    using Value = tenon::array<T, Extents, Props...>;
+    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<Value>::name;
+    template <typename T_>
+    using Cast = movable_cast_t<T_>;
+    template <typename>
+    static constexpr bool can_cast() {
+        return true;
+    }
+
+    bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
+        const bool may_convert = (flags & static_cast<uint32_t>(cast_flags::convert)) != 0;
+        return tenon::bind::detail::put_off_pending(
+            tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_));
+    }
+    template <typename A>
+    static handle from_cpp(A&& a, rv_policy, cleanup_list*) noexcept {
+        return tenon::bind::access::to_python(Value(std::forward<A>(a)));
+    }
+    explicit operator Value*() { return &*value_; }
+    explicit operator Value&() { return *value_; }
+    explicit operator Value&&() { return std::move(*value_); }
+
+private:
+    std::optional<Value> value_;
+};
+
+template <>
+struct type_caster<tenon::tensor> {
+    using Value = tenon::tensor;
+    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<Value>::name;
+    template <typename T_>
+    using Cast = movable_cast_t<T_>;
+    template <typename>
+    static constexpr bool can_cast() {
+        return true;
+    }
+
+    bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
+        return tenon::bind::detail::put_off_pending(slot_.load(src.ptr(), false));
+    }
+    template <typename Tensor>
+    static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {
+        static_assert(!std::is_lvalue_reference_v<Tensor>,
+                      "a tensor that stays in C++ is returned by t.share(), another one by value");
+        return tenon::py::to_python(std::move(t));
+    }
+    explicit operator Value*() { return &slot_.value(); }
+    explicit operator Value&() { return slot_.value(); }
+    explicit operator Value&&() { return std::move(slot_.value()); }
+
+private:
+    tenon::bind::slot<Value> slot_;
+};
+
+/// What `tensor::own` gives, as a result: an error is raised.
+template <>
+struct type_caster<tenon::result<tenon::tensor>> {
+    using Value = tenon::result<tenon::tensor>;
+    static constexpr auto Name = const_name("tenon.Tensor");
+    static handle from_cpp(Value&& t, rv_policy, cleanup_list*) noexcept {
+        return t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
+    }
+};
+
+}  // namespace detail
+}  // namespace nanobind

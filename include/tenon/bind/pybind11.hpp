@@ -1,0 +1,269 @@
+// tenon/bind/pybind11.hpp: arrays and tensors as parameters and results of functions bound by pybind11.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pybind11/pybind11.h>
+
+#include <tenon/bind/explain.hpp>
+#include <tenon/bind/hook.hpp>
+#include <tenon/bind/request.hpp>
+#include <tenon/bind/slot.hpp>
+
+namespace tenon::bind::detail {
+
+namespace pyb = ::pybind11::detail;
+
+template <const phrase& P>
+inline constexpr auto pybind11_text = []<std::size_t... I>(std::index_sequence<I...>) {
+    return pyb::descr<P.size>{P.text[I]...};
+}(std::make_index_sequence<P.size>{});
+
+/// What signatures say: of a parameter the constraint, of a result what it is; its library is the caller's.
+template <class P>
+struct pybind11_annotation;
+template <class P>
+    requires is_array<P>
+struct pybind11_annotation<P> {
+    static constexpr auto at = pyb::const_name("@");
+    static constexpr auto name = pyb::const_name("typing.Annotated[") + at +
+                                 pyb::const_name("numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
+                                 at + pyb::const_name("typing.Any, '") + pybind11_text<P::spelled_result> +
+                                 at + pyb::const_name("']");
+};
+template <class P>
+struct pybind11_annotation<std::optional<P>> {
+    static constexpr auto name = pybind11_annotation<P>::name + pyb::const_name(" | None");
+};
+template <class First, class... Rest>
+struct pybind11_annotation<std::variant<First, Rest...>> {
+    static constexpr auto name =
+        (pybind11_annotation<First>::name + ... + (pyb::const_name(" | ") + pybind11_annotation<Rest>::name));
+};
+template <>
+struct pybind11_annotation<tensor> {
+    static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
+};
+
+/// A parameter that is lent to the function for the length of the call.
+template <class P>
+class lent {
+public:
+    static constexpr auto name = pybind11_annotation<P>::name;
+    lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
+    bool load(pybind11::handle src, bool convert) {
+        const loading answer = slot_.load(src.ptr(), convert);
+        if (answer == loading::raised) [[unlikely]]
+            throw pybind11::error_already_set();
+        return answer == loading::done;
+    }
+    [[nodiscard]] P& value() noexcept { return slot_.value(); }
+
+private:
+    slot<P> slot_;
+};
+
+template <class Arg>
+using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<std::remove_cvref_t<Arg>>,
+                                      pyb::make_caster<Arg>>;
+
+/// The C function behind a function object of pybind11's, or null.
+[[nodiscard]] inline PyMethodDef* definition_of(PyObject* function) noexcept {
+    if (function != nullptr && PyInstanceMethod_Check(function) != 0)
+        function = PyInstanceMethod_Function(function);
+    if (function == nullptr || !PyCFunction_Check(function)) return nullptr;
+    // Made by pybind11, and so not a constant: what it is bound to is the record of overloads.
+    PyObject* const self = PyCFunction_GET_SELF(function);
+    const std::string_view made_by = self != nullptr ? Py_TYPE(self)->tp_name : "";
+    const bool is_capsule = self != nullptr && PyCapsule_CheckExact(self);  // before pybind11 3
+    if (!is_capsule && made_by.find("pybind11") == std::string_view::npos) return nullptr;
+    return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
+}
+
+/// What an argument's caster refused. The function object is made to explain it, if it does not yet; and if
+/// it has no other overload, that is done here and now.
+///
+/// pybind11 has nothing that runs when a function is defined, so this is the first time that a function is
+/// known. `explain_overloads` does it before.
+TENON_COLD inline bool refuse(const pyb::function_call& call) {
+    const pyb::function_record& function = call.func;
+    PyMethodDef* definition = function.def;  // of the first overload
+    if (definition == nullptr && function.scope && function.name != nullptr) {
+        const py::ref found = py::ref::take(PyObject_GetAttrString(function.scope.ptr(), function.name));
+        if (!found) PyErr_Clear();
+        definition = definition_of(found.get());
+    }
+    if (definition == nullptr || !hook_definition(*definition)) return false;
+    if (function.next != nullptr || function.def == nullptr || function.is_operator) return false;
+    std::vector<PyObject*> values;
+    for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
+    if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
+    const std::string signature = function.signature;
+    refusal why =
+        why_not_signature(signature, {values.data(), static_cast<Py_ssize_t>(values.size()), nullptr}, 0);
+    if (PyErr_Occurred() != nullptr || raise_for_one(function.name, std::move(why)))
+        throw pybind11::error_already_set();
+    return false;
+}
+
+}  // namespace tenon::bind::detail
+
+namespace tenon {
+
+/// Makes every function of a module, its classes and theirs list the reasons when no overload takes its
+/// arguments. Called at the end of a module it holds from the first call on; without it, a function with
+/// several overloads does so from its second refusal on. A function with one needs nothing.
+inline void explain_overloads(const pybind11::handle& scope) {
+    const auto members =
+        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope.ptr(), "__dict__"));
+    if (!members) throw pybind11::error_already_set();
+    const pybind11::dict copy(members);
+    for (const auto& [name, member] : copy) {
+        if (PyMethodDef* const definition = bind::detail::definition_of(member.ptr()))
+            bind::hook_definition(*definition);
+        else if (PyType_Check(member.ptr()) &&
+                 pybind11::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr())) != nullptr &&
+                 member.ptr() != scope.ptr())
+            explain_overloads(member);
+        else if (PyModule_Check(member.ptr()))
+            explain_overloads(member);
+    }
+}
+
+}  // namespace tenon
+
+namespace pybind11::detail {
+
+/// Loads the arguments of functions that take arrays: those are lent, the others are pybind11's own business.
+template <typename... Args>
+    requires(tenon::bind::mentions_arrays<std::remove_cvref_t<Args>> || ...)
+class argument_loader<Args...> {
+    using indices = std::index_sequence_for<Args...>;
+    template <typename Arg>
+    using is_args = is_same_or_base_of<args, intrinsic_t<Arg>>;
+    template <typename Arg>
+    using is_kwargs = is_same_or_base_of<kwargs, intrinsic_t<Arg>>;
+    static constexpr auto kwargs_pos = constexpr_last<is_kwargs, Args...>();
+    static_assert(kwargs_pos == -1 || kwargs_pos == static_cast<int>(sizeof...(Args)) - 1,
+                  "py::kwargs is only permitted as the last argument of a function");
+
+public:
+    static constexpr bool has_kwargs = kwargs_pos != -1;
+    static constexpr int args_pos = constexpr_last<is_args, Args...>();
+    static_assert(args_pos == -1 || args_pos == constexpr_first<is_args, Args...>(),
+                  "py::args cannot be specified more than once");
+
+    static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::caster_for<Args>::name)...);
+
+    bool load_args(function_call& call) {
+        return load_all(call, indices{}) || tenon::bind::detail::refuse(call);
+    }
+
+    template <typename Return, typename Guard, typename Func>
+    decltype(auto) call(Func&& f) && {
+        if constexpr (std::is_void_v<Return>) {
+            run<Guard>(f, indices{});
+            return void_type();
+        } else {
+            return static_cast<Return>(run<Guard>(f, indices{}));
+        }
+    }
+
+private:
+    template <std::size_t... I>
+    bool load_all(function_call& call, std::index_sequence<I...>) {
+        return (std::get<I>(casters_).load(call.args[I], call.args_convert[I]) && ...);
+    }
+    template <typename Guard, typename Func, std::size_t... I>
+    decltype(auto) run(Func& f, std::index_sequence<I...>) {
+        [[maybe_unused]] Guard guard{};
+        try {
+            return f(pass<Args>(std::get<I>(casters_))...);
+        } catch (const tenon::py::python_error&) {
+            throw error_already_set();
+        }
+    }
+    template <typename Arg, typename Caster>
+    static decltype(auto) pass(Caster& caster) {
+        if constexpr (tenon::bind::is_slotted<std::remove_cvref_t<Arg>>)
+            return static_cast<Arg&&>(caster.value());
+        else
+            return cast_op<Arg>(std::move(caster));
+    }
+
+    std::tuple<tenon::bind::detail::caster_for<Args>...> casters_;
+};
+
+/// A result; and an array in a list, a tuple or a dict, which keeps what it shows.
+template <typename T, auto Extents, typename... Props>
+class type_caster<tenon::array<T, Extents, Props...>> {
+    using value_type = tenon::array<T, Extents, Props...>;
+
+public:
+    static constexpr auto name = tenon::bind::detail::pybind11_annotation<value_type>::name;
+    template <typename T_>
+    using cast_op_type = movable_cast_op_type<T_>;
+
+    bool load(handle src, bool convert) {
+        const auto answer = tenon::bind::load_kept<value_type>(src.ptr(), convert, value_);
+        if (answer == tenon::bind::loading::raised) throw error_already_set();
+        return answer == tenon::bind::loading::done;
+    }
+    template <typename A>
+    static handle cast(A&& a, return_value_policy, handle) {
+        return tenon::bind::access::to_python(value_type(std::forward<A>(a)));
+    }
+    operator value_type*() { return &*value_; }
+    operator value_type&() { return *value_; }
+    operator value_type&&() && { return std::move(*value_); }
+
+private:
+    std::optional<value_type> value_;
+};
+
+template <>
+class type_caster<tenon::tensor> {
+public:
+    static constexpr auto name = tenon::bind::detail::pybind11_annotation<tenon::tensor>::name;
+    template <typename T_>
+    using cast_op_type = movable_cast_op_type<T_>;
+
+    bool load(handle src, bool) {
+        const auto answer = slot_.load(src.ptr(), false);
+        if (answer == tenon::bind::loading::raised) throw error_already_set();
+        return answer == tenon::bind::loading::done;
+    }
+    template <typename Tensor>
+    static handle cast(Tensor&& t, return_value_policy, handle) {
+        static_assert(!std::is_lvalue_reference_v<Tensor>,
+                      "a tensor that stays in C++ is returned by t.share(), another one by value");
+        return tenon::py::to_python(std::move(t));
+    }
+    operator tenon::tensor*() { return &slot_.value(); }
+    operator tenon::tensor&() { return slot_.value(); }
+    operator tenon::tensor&&() && { return std::move(slot_.value()); }
+
+private:
+    tenon::bind::slot<tenon::tensor> slot_;
+};
+
+/// What `tensor::own` gives, as a result: an error is raised.
+template <>
+class type_caster<tenon::result<tenon::tensor>> {
+public:
+    static constexpr auto name = const_name("tenon.Tensor");
+    static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
+        PyObject* const made =
+            t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
+        if (made == nullptr) throw error_already_set();
+        return made;
+    }
+};
+
+}  // namespace pybind11::detail

@@ -1,0 +1,164 @@
+// tenon/bind/refusal.hpp: why an object does not fit a parameter, in one sentence with the way out.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tenon/bind/phrase.hpp>
+#include <tenon/core/device.hpp>
+#include <tenon/core/dtype_names.hpp>
+#include <tenon/core/request.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/py/remedies.hpp>
+
+namespace tenon::bind {
+
+/// Borrows `obj` as `wanted` would have it, without checking that it is so. False with an exception set.
+[[nodiscard]] inline bool reach(PyObject* obj, bool writable, py::acquired& out) noexcept {
+    return py::detail::borrow_numpy(obj, out) || py::detail::acquire(obj, writable, out);
+}
+
+/// The pending exception ends the call whatever other overloads there are: it is no answer to the question
+/// whether the object is such an array (Ctrl-C, an exit, no memory).
+[[nodiscard]] inline bool is_call_over() noexcept {
+    return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
+}
+
+/// A sentence, and the exception it has the reason from, if any.
+struct refusal {
+    std::string text;  ///< empty when the object fits
+    py::ref cause;
+};
+
+namespace detail {
+
+/// "numpy.ndarray", "list": the type as Python shows it.
+[[nodiscard]] inline std::string type_name(PyObject* obj) {
+    const std::string_view full = Py_TYPE(obj)->tp_name;
+    if (full.find('.') != std::string_view::npos || (Py_TYPE(obj)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
+        return std::string(full);
+    const py::ref module =
+        py::ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(obj)), "__module__"));
+    const char* const text =
+        module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
+    PyErr_Clear();
+    const std::string prefix = text != nullptr ? text : "";
+    return prefix.empty() || prefix == "builtins" ? std::string(full) : prefix + "." + std::string(full);
+}
+
+inline void write_list(std::string& out, extents numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (i != 0) out += ", ";
+        out += std::to_string(numbers[i]);
+    }
+}
+
+/// "float64[10, 3] with strides (3, 1), writable, on cpu (numpy.ndarray)".
+[[nodiscard]] inline std::string describe_tensor(const tensor_ref& t, PyObject* obj) {
+    std::string out = name(t.dtype()) + "[";
+    write_list(out, t.shape());
+    out += "]";
+    if (t.ndim() > 0) {
+        out += " with strides (";
+        write_list(out, t.strides());
+        out += t.ndim() == 1 ? ",)" : ")";
+    }
+    out += t.is_read_only() ? ", read-only" : ", writable";
+    return out + ", on " + name(t.device()) + " (" + type_name(obj) + ")";
+}
+
+/// What is wrong with the argument, by the field that `check` found at fault.
+[[nodiscard]] inline std::string complaint(const error& e, const request& wanted) {
+    const std::string_view field = e.field;
+    if (field == "dtype") return "has the wrong dtype";
+    if (field == "ndim") return "has the wrong number of axes";
+    if (field == "shape") return "has the wrong extent on axis " + std::to_string(e.axis);
+    if (field == "device") return "is on the wrong device";
+    if (field == "flags") return "is read-only";
+    if (field == "data") return "is not aligned";
+    if (field == "strides" && wanted.order == memory_order::any) return "has elements that share memory";
+    if (field == "strides") return "has the wrong memory order";
+    return "does not fit";
+}
+
+/// Without a library's own word for it: what the array should become.
+[[nodiscard]] inline std::string plain_advice(const error& e, const request& wanted, std::string_view array) {
+    const std::string_view field = e.field;
+    if (field == "dtype" && wanted.type) return "convert it to " + name(*wanted.type);
+    if (field == "ndim") return "reshape it";
+    if (field == "shape") return "pass one of that shape";
+    if (field == "device")
+        return wanted.kind > abi::device_code::cpu ? "move it to that device" : "move it to the CPU";
+    if (field == "strides" && wanted.order != memory_order::any)
+        return wanted.order == memory_order::c ? "make it row-major" : "make it column-major";
+    if (field == "data") return "try tenon.asdlpack(" + std::string(array) + ", copy=True)";
+    return "pass a writable copy";
+}
+
+[[nodiscard]] inline std::string text_of_exception(PyObject* exception) {
+    const py::ref text = py::ref::take(foreign_code([&] { return PyObject_Str(exception); }));
+    const char* const utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    std::string out = utf8 != nullptr ? utf8 : "an exception that cannot be shown";
+    PyErr_Clear();
+    return out;
+}
+
+}  // namespace detail
+
+/// Asks again why `obj` is not what a parameter wants. `who` is what the sentence begins with ("argument
+/// 'x'"), `name` what the advice calls the array, `expected` the parameter in words. Empty text when it does
+/// fit. An exception is left pending, and no text, when `is_call_over`. With `converts`, what differs in
+/// element type or order is at fault only if nothing else is: the library was asked for a conversion and
+/// refused.
+[[nodiscard]] inline refusal why_not(PyObject* obj, request wanted, bool converts, std::string_view who,
+                                     std::string_view name, std::string_view expected) {
+    refusal out;
+    const auto begin = [&](std::string_view problem) {
+        return std::string(who) + " " + std::string(problem) + ": expected " + std::string(expected);
+    };
+    if (obj == Py_None) {
+        out.text = begin("is None") + "; pass an array";
+        return out;
+    }
+    py::acquired got;
+    if (!reach(obj, wanted.writable, got)) {
+        if (is_call_over()) return out;
+        const bool is_foreign = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+        out.cause = py::pending_exception();
+        const std::string told = detail::text_of_exception(out.cause.get());
+        if (is_foreign && told.find("speaks no tensor protocol") != std::string::npos) {
+            out.text = begin("is not an array") + ", got " + detail::type_name(obj) + "; try numpy.asarray(" +
+                       std::string(name) + (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
+            out.cause = {};
+        } else {
+            out.text = begin("was refused") + ", got " + detail::type_name(obj) + ": " + told;
+        }
+        return out;
+    }
+    if (converts) {
+        request without = wanted;
+        without.type.reset();
+        without.order = memory_order::any;
+        if (!check(got, without)) wanted = without;
+    }
+    const auto met = check(got, wanted);
+    if (met) return out;
+    const std::string_view field = met.error().field;
+    out.text = begin(detail::complaint(met.error(), wanted));
+    if (field == "device" && wanted.space == memory_space::host) out.text += " in host memory";
+    out.text += ", got " + detail::describe_tensor(got, obj);
+    if (field == "data") {
+        out.text += " at " + std::to_string(met.error().got) + " bytes past a multiple of " +
+                    std::to_string(wanted.alignment);
+    }
+    const std::string way = py::remedy_for(obj, name, wanted, met.error());
+    out.text += way.empty() ? "; " + detail::plain_advice(met.error(), wanted, name) : "; try " + way;
+    return out;
+}
+
+}  // namespace tenon::bind
