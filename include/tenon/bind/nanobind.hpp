@@ -41,6 +41,7 @@ template <class Return, class... Args, class Fn>
         try {
             return fn(pass<Args>(args)...);
         } catch (const py::python_error&) {
+            const nanobind::gil_scoped_acquire held;  // a call guard of the function may have let go of it
             throw nanobind::python_error();
         }
     };

@@ -86,6 +86,19 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
     return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
 }
 
+/// What pybind11 calls a function in its messages: as its record of overloads does, which is its `self`.
+struct recorded_name {
+    [[nodiscard]] static std::string name_of(PyObject* self) {
+#if PYBIND11_VERSION_MAJOR >= 3
+        const pyb::function_record* const record = pyb::function_record_ptr_from_PyObject(self);
+#else
+        const void* const found = PyCapsule_GetPointer(self, PyCapsule_GetName(self));
+        const auto* const record = static_cast<const pyb::function_record*>(found);
+#endif
+        return record != nullptr && record->name != nullptr ? record->name : "";
+    }
+};
+
 /// What an argument's caster refused. The function object is made to explain it, if it does not yet; and if
 /// it has no other overload, that is done here and now.
 ///
@@ -99,7 +112,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
         if (!found) PyErr_Clear();
         definition = definition_of(found.get());
     }
-    if (definition == nullptr || !hook_definition(*definition)) return false;
+    if (definition == nullptr || !hook_definition<recorded_name>(*definition)) return false;
     if (function.next != nullptr || function.def == nullptr || function.is_operator) return false;
     std::vector<PyObject*> values;
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
@@ -126,7 +139,7 @@ inline void explain_overloads(const pybind11::handle& scope) {
     const pybind11::dict copy(members);
     for (const auto& [name, member] : copy) {
         if (PyMethodDef* const definition = bind::detail::definition_of(member.ptr()))
-            bind::hook_definition(*definition);
+            bind::hook_definition<bind::detail::recorded_name>(*definition);
         else if (PyType_Check(member.ptr()) &&
                  pybind11::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr())) != nullptr &&
                  member.ptr() != scope.ptr())
@@ -182,10 +195,10 @@ private:
     }
     template <typename Guard, typename Func, std::size_t... I>
     decltype(auto) run(Func& f, std::index_sequence<I...>) {
-        [[maybe_unused]] Guard guard{};
         try {
+            [[maybe_unused]] Guard guard{};
             return f(pass<Args>(std::get<I>(casters_))...);
-        } catch (const tenon::py::python_error&) {
+        } catch (const tenon::py::python_error&) {  // the guard, which may have let go of the GIL, is gone
             throw error_already_set();
         }
     }
