@@ -14,6 +14,7 @@
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/properties.hpp>
 #include <tenon/core/axes.hpp>
+#include <tenon/core/deleted.hpp>
 #include <tenon/core/device_view.hpp>
 #include <tenon/core/dispatch.hpp>
 #include <tenon/core/tensor.hpp>
@@ -121,6 +122,7 @@ public:
     {
         return window::span();
     }
+    void span() const TENON_DELETED("a span needs typed elements in memory that the host can read");
 
 private:
     friend struct bind::access;

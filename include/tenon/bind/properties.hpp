@@ -28,6 +28,7 @@ template <std::size_t Bytes>
 struct aligned {
     static_assert(Bytes != 0 && (Bytes & (Bytes - 1)) == 0 && Bytes <= 4096,
                   "tenon::aligned: the alignment must be a power of two up to 4096");
+    static constexpr std::size_t bytes = Bytes;
 };
 
 /// What does not fit in element type or order may be converted, by the caller's own library, into a copy.
@@ -52,7 +53,7 @@ inline constexpr bool is_shape_pattern<const shape_pattern<Extents...>> = true;
 template <class P>
 inline constexpr std::size_t alignment_of = 0;
 template <std::size_t Bytes>
-inline constexpr std::size_t alignment_of<aligned<Bytes>> = Bytes;
+inline constexpr std::size_t alignment_of<aligned<Bytes>> = aligned<Bytes>::bytes;
 
 template <class P, class... Among>
 inline constexpr bool is_one_of = (std::same_as<P, Among> || ...);
