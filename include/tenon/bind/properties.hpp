@@ -73,8 +73,9 @@ struct constraints {
         "tenon::array: the element type is not known to DLPack; specialise tenon::dtype_traits for it");
     static_assert(!std::same_as<std::remove_cv_t<T>, bool>,
                   "tenon::array<bool>: a C++ bool may hold nothing but 0 and 1; take tenon::bool8");
-    static_assert(std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
-                  "tenon::array: elements of this type share bytes; take const void and unpack them");
+    static_assert(
+        std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
+        "tenon::array: the size of this type is not that of its elements in memory; take const void");
     using extents_type = std::add_const_t<decltype(Extents)>;
     static_assert(std::integral<extents_type> || is_shape_pattern<extents_type>,
                   "tenon::array: the second argument is a rank or a tenon::shape<...>");

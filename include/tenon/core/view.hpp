@@ -351,6 +351,8 @@ public:
     /// Without the checks of `from`: for whoever has made them.
     [[nodiscard]] static view over(const tensor_ref& t) noexcept { return view(t); }
 
+    /// Const where the window is.
+    // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): on purpose
     [[nodiscard]] T* data() const noexcept { return tensor_ref::data(); }
 
     /// The typed view; a window on const stays const.
