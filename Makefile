@@ -44,7 +44,7 @@ CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
 .PHONY: help demo test test-cpp test-python test-long test-leaks test-asan test-asan-cpp test-asan-python \
-	bench-quick check check-format check-tidy check-layers check-headers fmt clean FORCE
+	bench-quick bench-compile check check-format check-tidy check-layers check-headers fmt clean FORCE
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
@@ -176,6 +176,10 @@ bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## tim
 		-DTENON_BUILD_TESTS=OFF -DTENON_BENCH_DIR=$(CURDIR)/$(BUILD)/bench/modules > /dev/null
 	@$(CMAKE) --build $(BUILD)/bench
 	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/quick.py $(BENCH_ARGS)
+
+bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling the headers against the peers'
+	$(call say,running bench/compile_time.py)
+	@$(PY) bench/compile_time.py $(BENCH_ARGS)
 
 # --- checks ---------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # bench/quick.py: what crossing between C++ and Python costs, for every contender, in one pinned process.
-"""Measure taking one argument from Python, and handing memory to Python.
+"""Measure taking one argument from Python, by hand and through a binder, and handing memory to Python.
 
 Needs the folder of the built modules on PYTHONPATH.
 
@@ -12,13 +12,14 @@ import importlib
 import sys
 from typing import Any
 
+import bound
 import way_in
 import way_out
 from report import Report, check, describe_machine, in_words, show, write_json, write_markdown
 from timing import measure, pin_to_one_core
 
 FLOORS = ("bench_floor", "bench_floor_out")
-CONTENDERS = ("bench_tenon", "bench_nanobind", "bench_pybind11")
+CONTENDERS = ("bench_tenon", "bench_nanobind", "bench_pybind11", *bound.MODULES)
 
 
 def load_modules(skipped: list[str]) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def run(rounds: int, slice_ms: float) -> list[Report]:
     pinned = pin_to_one_core()
     skipped: list[str] = []
     modules = load_modules(skipped)
-    tables = [way_in.make_table(modules, skipped), way_out.make_table(modules)]
+    tables = [way_in.make_table(modules, skipped), bound.make_table(modules), way_out.make_table(modules)]
     measure([case for table in tables for case in table.cases], rounds, slice_ms)
 
     machine = describe_machine(("numpy", "torch", "jax", "nanobind", "pybind11"), pinned)

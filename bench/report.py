@@ -51,6 +51,7 @@ class Table:
     promises: Sequence[Promise]
     cases: Sequence[Case]
     remarks: Sequence[str]
+    unit: str = "ns per call"
 
 
 class Report:
@@ -70,7 +71,7 @@ class Report:
         return over.best / under.best if over and under else None
 
     def header(self) -> list[str]:
-        return ["ns per call", *self.table.columns, *(ratio.title for ratio in self.table.ratios)]
+        return [self.table.unit, *self.table.columns, *(ratio.title for ratio in self.table.ratios)]
 
     def lines(self) -> Iterator[list[str]]:
         for row, title in self.table.titles.items():

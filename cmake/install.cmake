@@ -1,13 +1,13 @@
-# cmake/install.cmake: where the headers and the package config go, in a prefix and in a wheel alike.
+# cmake/install.cmake: where the headers, the package config and tenon.pc go, in a prefix and in a wheel alike.
 include(CMakePackageConfigHelpers)
 
 # In a wheel the prefix is the package folder itself (wheel.install-dir in pyproject.toml), so the
-# same relative places serve `tenon --include-dir` and `tenon --cmake-dir`. Not under lib:
-# a header-only package is the same on every architecture.
+# same relative places serve `python -m tenon --include-dir` and its like (python/tenon/_paths.py). Not under
+# lib: a header-only package is the same on every architecture.
 set(_config_dir share/cmake/tenon)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION include FILES_MATCHING PATTERN "*.hpp")
-install(TARGETS tenon_core tenon_python EXPORT tenon-targets)
+install(TARGETS tenon_core tenon_python tenon_pybind11 tenon_nanobind EXPORT tenon-targets)
 install(EXPORT tenon-targets NAMESPACE tenon:: DESTINATION ${_config_dir})
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tenon-config.cmake.in" tenon-config.cmake
@@ -16,3 +16,6 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tenon-config.cmake.in
 write_basic_package_version_file(tenon-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tenon-config.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/tenon-config-version.cmake" DESTINATION ${_config_dir})
+
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" tenon.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tenon.pc" DESTINATION share/pkgconfig)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tenon
+from tenon import _paths
 
 
 def _test(asked: argparse.Namespace) -> int:
@@ -25,10 +26,32 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.set_defaults(run=_test)
 
 
+def _add_folders(made: argparse.ArgumentParser) -> None:
+    texts = {
+        _paths.include_dir: "print the folder of the C++ headers, for the compiler's -I",
+        _paths.cmake_dir: "print the folder of the CMake package, for CMake's tenon_DIR",
+        _paths.pkgconfig_dir: "print the folder of tenon.pc, for PKG_CONFIG_PATH",
+    }
+    one = made.add_mutually_exclusive_group()
+    for folder, text in texts.items():
+        option = "--" + folder.__name__.replace("_", "-")
+        one.add_argument(option, action="store_const", const=folder, dest="folder", help=text)
+
+
+def _print_folder(folder: Callable[[], str]) -> int:
+    try:
+        print(folder())
+    except FileNotFoundError as error:
+        print(f"python -m tenon: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line, with all its commands."""
     made = argparse.ArgumentParser(prog="python -m tenon", description=tenon.__doc__)
     made.add_argument("--version", action="version", version=f"tenon {tenon.__version__}")
+    _add_folders(made)
     commands = made.add_subparsers(title="commands", metavar="COMMAND")
     _add_test(commands)
     return made
@@ -38,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status. Without one, shows which there are."""
     made = parser()
     asked = made.parse_args(arguments)
+    if asked.folder is not None:
+        return _print_folder(asked.folder)
     if not hasattr(asked, "run"):
         made.print_help()
         return 0

@@ -52,13 +52,12 @@ namespace abi = tenon::abi;
 namespace tc = tenon::abi::type_code;
 namespace dc = tenon::abi::device_code;
 
-template <class T>
-concept can_be_viewed = requires { sizeof(view<T>); };
-
-static_assert(can_be_viewed<float> && can_be_viewed<const float> && can_be_viewed<tenon::bool8>);
-static_assert(can_be_viewed<void> && can_be_viewed<const void> && can_be_viewed<user::nibble>);
-static_assert(!can_be_viewed<bool> && !can_be_viewed<const bool>, "a stored 2 would be undefined behaviour");
-static_assert(!can_be_viewed<long double> && !can_be_viewed<int*> && !can_be_viewed<user::liar>);
+// What is not viewable has no view: see tests/compile_fail/view_*.cpp.
+using tenon::viewable;
+static_assert(viewable<float> && viewable<const float> && viewable<tenon::bool8> && viewable<user::nibble>);
+static_assert(sizeof(view<float>) + sizeof(view<user::nibble>) + sizeof(view<void>) + sizeof(view<>) > 0);
+static_assert(!viewable<bool> && !viewable<const bool>, "a stored 2 would be undefined behaviour");
+static_assert(!viewable<long double> && !viewable<int*> && !viewable<user::liar>);
 
 template <class V, class... Index>
 concept can_be_called = requires(const V v, Index... index) { v(index...); };
@@ -78,6 +77,9 @@ static_assert(std::is_same_v<decltype(std::declval<view<const float, 2>>()[0]), 
 static_assert(std::is_same_v<decltype(std::declval<view<const float, 2>>().data()), const float*>);
 static_assert(std::is_same_v<decltype(std::declval<view<const void>>().data()), const void*>);
 static_assert(!std::is_constructible_v<view<float, 1>, view<const float, 1>>);
+static_assert(std::is_convertible_v<view<float, 1>, view<const float, 1>>);
+static_assert(!std::is_constructible_v<view<float, 1>, view<float, 2>>);
+static_assert(!std::is_assignable_v<view<float, 1>&, view<float, 2>>);
 
 template <class V, class U>
 concept can_become = requires(const V v) { v.template as<U, 1>(); };

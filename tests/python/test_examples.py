@@ -1,54 +1,13 @@
 # tests/python/test_examples.py: each folder of examples/ builds outside this tree, by the commands of its README.md.
 import importlib.util
-import os
-import pathlib
 import re
-import shutil
-import subprocess
 import sys
 
 import pytest
+from building import ROOT, WARNINGS, assert_clean, configure, copy_of, install_to, pip_install, python_path, run
 
-ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-TOOLS = pathlib.Path(sys.executable).parent  # cmake and ninja lie beside the interpreter
-WARNINGS = "-Wall -Wextra"
 BINDERS = [name for name in ("pybind11", "nanobind") if importlib.util.find_spec(name)]
-
-
-def environment(**more):
-    """Without what the sanitizer run preloads: compilers leak, and the examples are built as a user builds them."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONMALLOC")}
-    path = os.pathsep.join([str(TOOLS), os.environ.get("PATH", os.defpath)])
-    return kept | {"PATH": path, "JAX_PLATFORMS": "cpu"} | {name: str(value) for name, value in more.items()}
-
-
-def run(*command, **more):
-    """The output of a command that succeeds."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=environment(**more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-def copy_of(name, folder):
-    """A copy with nothing of this tree around it."""
-    built = shutil.ignore_patterns("build", "__pycache__", "*.egg-info")
-    return shutil.copytree(EXAMPLES / name, folder / name, ignore=built)
-
-
-def assert_clean(output, *files):
-    """No warning from Tenon's headers or the example's own files; those of binders are their authors' business."""
-    assert WARNINGS in output, "the flags did not reach the compiler"
-    ours = [re.escape(str(file)) for file in files] + [r"include/tenon/\S+"]
-    found = re.findall(rf"^.*(?:{'|'.join(ours)}):\d+:\d+: warning: .*$", output, re.M)
-    assert not found, "\n".join(found)
 
 
 def is_installed(library):
@@ -58,10 +17,6 @@ def is_installed(library):
 # --- a class of the user's own ------------------------------------------------------------------------------------
 
 OWN_CLASS = sorted((EXAMPLES / "own_class").glob("*.cpp"))
-
-
-def configure(source, build, *options):
-    return run("cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}", *options)
 
 
 @pytest.mark.parametrize("file", OWN_CLASS, ids=lambda file: file.stem)
@@ -77,12 +32,11 @@ def own_class(tmp_path_factory):
     if not BINDERS:
         pytest.skip("neither pybind11 nor nanobind is installed")
     folder = tmp_path_factory.mktemp("own_class")
-    configure(ROOT, folder / "tenon", "-DTENON_BUILD_TESTS=OFF", "-DTENON_BUILD_PYTHON=OFF")
-    run("cmake", "--install", folder / "tenon", "--prefix", folder / "prefix")
+    prefix = install_to(folder / "prefix", folder / "tenon")
     configure(
-        copy_of("own_class", folder),
+        copy_of(EXAMPLES / "own_class", folder),
         folder / "build",
-        f"-Dtenon_ROOT={folder / 'prefix'}",
+        f"-Dtenon_ROOT={prefix}",
         f"-DCMAKE_CXX_FLAGS={WARNINGS}",
         "-DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON",  # or there would be no warnings from headers
         # In half the time: the sources of nanobind at once, and without the optimization pybind11 asks for.
@@ -91,7 +45,7 @@ def own_class(tmp_path_factory):
         "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=OFF",
     )
     output = run("cmake", "--build", folder / "build", "--verbose")
-    assert f"{folder / 'prefix' / 'include'}" in output
+    assert f"{prefix / 'include'}" in output
     return folder, output
 
 
@@ -124,10 +78,8 @@ def cython(tmp_path_factory):
     """The module, built and installed by pip with what is here."""
     pytest.importorskip("Cython")
     folder = tmp_path_factory.mktemp("cython")
-    source = copy_of("cython", folder)
     flags = f"{WARNINGS} -O0 -I{ROOT / 'include'}"  # ahead of the installed headers
-    install = f"-m pip install -v --no-index --no-deps --no-build-isolation --target {folder / 'site'}".split()
-    output = run(sys.executable, *install, source, CFLAGS=flags, CXXFLAGS=flags)
+    output = pip_install(copy_of(EXAMPLES / "cython", folder), folder / "site", CFLAGS=flags, CXXFLAGS=flags)
     return folder, output
 
 
@@ -139,7 +91,6 @@ def test_cython_compiles_without_warnings(cython):
 
 def test_cython_takes_and_gives_arrays(cython):
     folder, _ = cython
-    path = os.pathsep.join(filter(None, [str(folder / "site"), os.environ.get("PYTHONPATH")]))
-    said = run(sys.executable, folder / "cython" / "run.py", PYTHONPATH=path)
+    said = run(sys.executable, folder / "cython" / "run.py", PYTHONPATH=python_path(folder / "site"))
     for library in ("numpy", "torch", "jax"):
         assert (f"\n    {library}" in said) == is_installed(library)

@@ -1,10 +1,20 @@
 # tests/python/test_main.py: the command line of the package.
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
+from building import need_installed_package, run
 
 import tenon
 from tenon.__main__ import main
+
+FOLDERS = {
+    "--include-dir": "tenon/version.hpp",
+    "--cmake-dir": "tenon-config.cmake",
+    "--pkgconfig-dir": "tenon.pc",
+}
 
 
 def test_without_a_command_it_shows_which_there_are(capsys):
@@ -39,3 +49,38 @@ def test_list_names_the_tests_and_runs_none(capsys):
 def test_a_word_no_test_has_in_its_name(capsys):
     assert main(["test", "-k", "no_such_test"]) == 2
     assert "--list" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "file"), FOLDERS.items())
+def test_folders_of_an_installed_package(option, file, tmp_path, monkeypatch):
+    package = need_installed_package()
+    monkeypatch.chdir(tmp_path)
+    (said,) = run(sys.executable, "-m", "tenon", option).splitlines()
+    assert Path(said).is_absolute()
+    assert (Path(said) / file).is_file()
+    assert Path(said).resolve().is_relative_to(package.resolve())
+
+
+@pytest.mark.parametrize("option", FOLDERS)
+def test_a_package_without_its_folders_says_what_to_do(option, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tenon, "__path__", [str(tmp_path)])
+    assert main([option]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert str(tmp_path) in said.err and "pip install tenon-dlpack" in said.err
+
+
+def test_the_second_folder_of_an_editable_install(tmp_path, monkeypatch, capsys):
+    built = tmp_path / "built" / "share" / "cmake" / "tenon"
+    built.mkdir(parents=True)
+    (built / "tenon-config.cmake").touch()
+    monkeypatch.setattr(tenon, "__path__", [str(tmp_path / "sources"), str(tmp_path / "built")])
+    assert main(["--cmake-dir"]) == 0
+    assert capsys.readouterr().out == f"{built}\n"
+
+
+def test_one_folder_at_a_time(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--cmake-dir", "--include-dir"])
+    assert end.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err

@@ -26,7 +26,21 @@ def test_python_example_does_what_its_comments_say(capsys):
     assert names["a"][0, 1] == 42
 
 
-@pytest.mark.parametrize("source", blocks("cpp"))
+def both_binders(source):
+    """What the comments of the example say it can be instead, for the other binder."""
+    if "nanobind" not in source:
+        return [source]
+    other = re.sub(r"#include \S+ +// or (\S+)", r"#include \1", source)
+    other = re.sub(r"NB_MODULE\(.*\) \{ +// or (.*)", r"\1 {", other)
+    return [source, other.replace("nanobind::", "pybind11::")]
+
+
+def include_of(binder):
+    module = pytest.importorskip(binder)
+    return ["-isystem", module.get_include() if binder == "pybind11" else module.include_dir()]
+
+
+@pytest.mark.parametrize("source", [each for block in blocks("cpp") for each in both_binders(block)])
 def test_cpp_example_compiles(source, tmp_path):
     compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
     if compiler is None:
@@ -34,6 +48,9 @@ def test_cpp_example_compiles(source, tmp_path):
     file = tmp_path / "example.cpp"
     file.write_text(source)
     include = [f"-I{ROOT / 'include'}", f"-I{sysconfig.get_paths()['include']}"]
+    for binder in ("nanobind", "pybind11"):
+        if f"<{binder}/" in source:
+            include += include_of(binder)
     command = [compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *include, str(file)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/properties.hpp>
 #include <tenon/core/axes.hpp>
+#include <tenon/core/deleted.hpp>
 #include <tenon/core/device_view.hpp>
 #include <tenon/core/dispatch.hpp>
 #include <tenon/core/tensor.hpp>
@@ -28,6 +29,19 @@ namespace tenon {
 
 namespace bind {
 struct access;
+
+/// Whatever meets `strong` meets `weak`.
+[[nodiscard]] constexpr bool implies(const request& strong, const request& weak) noexcept {
+    if (weak.type && strong.type != weak.type) return false;
+    if (weak.rank != dynamic_rank && strong.rank != weak.rank) return false;
+    for (std::size_t i = 0; i < weak.shape.size(); ++i)
+        if (weak.shape[i] != any && (strong.shape.empty() || strong.shape[i] != weak.shape[i])) return false;
+    if (weak.order != memory_order::any && strong.order != weak.order) return false;
+    if (weak.kind != -1 && strong.kind != weak.kind) return false;
+    const bool on_host = strong.space == memory_space::host || strong.kind == abi::device_code::cpu;
+    if (weak.space == memory_space::host && !on_host) return false;
+    return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
+}
 
 /// Memory that an array keeps, and the object of the library it belongs to.
 struct held {
@@ -69,6 +83,14 @@ public:
     }());
     static constexpr int rank = stated::rank;
 
+    /// Of an array that promises as much, or more: what `empty_like` gives is any array of its type and rank.
+    template <class U, auto Others, class... Promises>
+        requires(!std::is_same_v<array, array<U, Others, Promises...>> &&
+                 bind::implies(array<U, Others, Promises...>::wanted,
+                               bind::constraints<T, Extents, Props...>::wanted))
+    array(const array<U, Others, Promises...>& other) noexcept  // NOLINT(google-explicit-constructor)
+        : array(other.ref_, other.stream_, other.source_, other.held_) {}
+
     [[nodiscard]] tenon::dtype dtype() const noexcept { return ref_.dtype(); }
     [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
     [[nodiscard]] std::int64_t nbytes() const noexcept { return ref_.nbytes(); }
@@ -100,9 +122,12 @@ public:
     {
         return window::span();
     }
+    void span() const TENON_DELETED("a span needs typed elements in memory that the host can read");
 
 private:
     friend struct bind::access;
+    template <class, auto, class...>
+    friend class array;
     array(const tensor_ref& checked, void* stream, PyObject* source,
           std::shared_ptr<bind::held> keeps) noexcept
         : window(window::over(checked)),

@@ -64,11 +64,14 @@ namespace detail {
 }
 
 /// The same for each element of a list, a tuple or a dict.
-[[nodiscard]] inline refusal why_not_all(PyObject* obj, const std::vector<std::string_view>& phrases,
-                                         std::string_view name) {
-    const auto look = [&](PyObject* item, const std::string& where) {
+[[nodiscard]] inline refusal why_not_all(PyObject* obj, std::string_view annotation, std::string_view name) {
+    const std::vector<std::string_view> phrases = phrases_in(annotation);
+    const std::vector<std::string_view> parts = tuple_parts(annotation);
+    const auto look = [&](PyObject* item, const std::string& where, std::size_t at = 0) -> refusal {
         const std::string who = "argument " + quoted(name) + ", item " + where + ",";
-        return why_none_of(item, phrases, who, std::string(name) + "[" + where + "]");
+        const auto here = at < parts.size() ? phrases_in(parts[at]) : phrases;
+        if (here.empty()) return {};
+        return why_none_of(item, here, who, std::string(name) + "[" + where + "]");
     };
     if (PyDict_Check(obj)) {
         PyObject *key = nullptr, *value = nullptr;
@@ -89,8 +92,15 @@ namespace detail {
                    join(phrases) + ", got " + type_name(obj);
         return out;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-        refusal why = look(PyTuple_GET_ITEM(items.get(), i), std::to_string(i));
+    const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+    if (!parts.empty() && static_cast<Py_ssize_t>(parts.size()) != count) {
+        refusal out;
+        out.text = "argument " + quoted(name) + " has " + std::to_string(count) + " items, expected " +
+                   std::to_string(parts.size());
+        return out;
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        refusal why = look(PyTuple_GET_ITEM(items.get(), i), std::to_string(i), static_cast<std::size_t>(i));
         if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
     }
     return {};
@@ -141,7 +151,7 @@ namespace detail {
         if (phrases.empty()) continue;
         if (values[i] == Py_None && p.annotation.find("None") != std::string_view::npos) continue;
         out = is_container(p.annotation)
-                  ? why_not_all(values[i], phrases, p.name)
+                  ? why_not_all(values[i], p.annotation, p.name)
                   : why_none_of(values[i], phrases, "argument " + quoted(p.name), p.name);
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
@@ -201,13 +211,16 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 }  // namespace detail
 
 /// Gives the pending TypeError of a binder the reasons why no overload took the arguments. What is not such
-/// an exception, or concerns no array, stays as it is.
-TENON_COLD inline void explain_pending(const call_arguments& given) noexcept try {
+/// an exception, concerns no array, or is of another function than `name_of()`, stays as it is: the function
+/// may have run, and called that.
+template <class NameOf>
+TENON_COLD void explain_pending(const call_arguments& given, NameOf&& name_of) noexcept try {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
     py::ref original = py::pending_exception();
     if (!original) return;
     const std::string message = detail::text_of_exception(original.get());
-    const auto listed = detail::listed_overloads::in(message);
+    auto listed = detail::listed_overloads::in(message);
+    if (listed && listed->function != name_of()) listed.reset();
     bool concerns_arrays = false;
     std::string list;
     py::ref cause;

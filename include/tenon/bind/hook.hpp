@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -49,30 +50,35 @@ private:
     }(std::make_index_sequence<places>{});
 };
 
+/// `NameOf::name_of(self)` is what the binder calls the function in its messages.
+template <class NameOf>
 struct vectorcall_stand {
     template <std::size_t I>
     static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
-        PyObject* const result =
-            stand_ins<vectorcallfunc, vectorcall_stand>::original<I>()(self, args, nargsf, names);
-        // The highest bits are flags, CPython's and the binder's.
-        if (result == nullptr) [[unlikely]]
-            explain_pending({args, static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U)), names});
+        const auto original = stand_ins<vectorcallfunc, vectorcall_stand>::template original<I>();
+        PyObject* const result = original(self, args, nargsf, names);
+        if (result == nullptr) [[unlikely]] {
+            // The highest bits are flags, CPython's and the binder's.
+            const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
+            explain_pending({args, count, names}, [&] { return NameOf::name_of(self); });
+        }
         return result;
     }
 };
 
+template <class NameOf>
 struct keyword_stand {
     template <std::size_t I>
     static PyObject* call(PyObject* self, PyObject* args, PyObject* keywords) {
-        PyObject* const result =
-            stand_ins<PyCFunctionWithKeywords, keyword_stand>::original<I>()(self, args, keywords);
+        const auto original = stand_ins<PyCFunctionWithKeywords, keyword_stand>::template original<I>();
+        PyObject* const result = original(self, args, keywords);
         if (result == nullptr) [[unlikely]]
-            explain(args, keywords);
+            explain(self, args, keywords);
         return result;
     }
 
 private:
-    TENON_COLD static void explain(PyObject* args, PyObject* keywords) noexcept try {
+    TENON_COLD static void explain(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
         std::vector<PyObject*> values;
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
         py::ref names;
@@ -87,7 +93,8 @@ private:
                 values.push_back(value);
             }
         }
-        explain_pending({values.data(), PyTuple_GET_SIZE(args), names.get()});
+        explain_pending({values.data(), PyTuple_GET_SIZE(args), names.get()},
+                        [&] { return NameOf::name_of(self); });
     } catch (...) {
         py::raise_caught();
     }
@@ -95,22 +102,32 @@ private:
 
 }  // namespace detail
 
+/// What an object that is called by vectorcall is called by: its `__name__`.
+struct own_name {
+    [[nodiscard]] static std::string name_of(PyObject* self) {
+        const py::ref name = py::ref::take(PyObject_GetAttrString(self, "__name__"));
+        const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+        PyErr_Clear();
+        return text != nullptr ? text : "";
+    }
+};
+
 /// Makes an object that is called by vectorcall explain its refusals. Any number of times.
 inline void hook_vectorcall(PyObject* callable) noexcept {
     const Py_ssize_t offset = Py_TYPE(callable)->tp_vectorcall_offset;
     if (offset <= 0 || (Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0) return;
     auto& place = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) + offset);
-    place = detail::stand_ins<vectorcallfunc, detail::vectorcall_stand>::in_front_of(place);
+    place = detail::stand_ins<vectorcallfunc, detail::vectorcall_stand<own_name>>::in_front_of(place);
 }
 [[nodiscard]] inline bool is_hooked(PyObject* callable) noexcept {
-    return detail::stand_ins<vectorcallfunc, detail::vectorcall_stand>::is_one(
-        PyVectorcall_Function(callable));
+    const auto function = PyVectorcall_Function(callable);
+    return detail::stand_ins<vectorcallfunc, detail::vectorcall_stand<own_name>>::is_one(function);
 }
 
 /// Makes a C function with keywords explain its refusals, by its definition, which must not be a constant.
 /// False when it had been made to before.
-inline bool hook_definition(PyMethodDef& definition) noexcept {
-    // The two kinds differ only in whether the number of arguments has a sign.
+template <class NameOf>
+bool hook_definition(PyMethodDef& definition) noexcept {
     const auto swap = [&]<class Stand, class Fn>(std::type_identity<Stand>, Fn) {
         const auto old = reinterpret_cast<Fn>(reinterpret_cast<void (*)()>(definition.ml_meth));
         const Fn made = detail::stand_ins<Fn, Stand>::in_front_of(old);
@@ -119,10 +136,11 @@ inline bool hook_definition(PyMethodDef& definition) noexcept {
     };
     constexpr int fast = METH_FASTCALL | METH_KEYWORDS;
     constexpr int slow = METH_VARARGS | METH_KEYWORDS;
+    // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
     if ((definition.ml_flags & fast) == fast)
-        return swap(std::type_identity<detail::vectorcall_stand>{}, vectorcallfunc{});
+        return swap(std::type_identity<detail::vectorcall_stand<NameOf>>{}, vectorcallfunc{});
     if ((definition.ml_flags & slow) == slow)
-        return swap(std::type_identity<detail::keyword_stand>{}, PyCFunctionWithKeywords{});
+        return swap(std::type_identity<detail::keyword_stand<NameOf>>{}, PyCFunctionWithKeywords{});
     return false;
 }
 

@@ -7,6 +7,9 @@
 #include <utility>
 
 #include <nanobind/nanobind.h>
+#if NB_VERSION_MAJOR < 2 || (NB_VERSION_MAJOR == 2 && NB_VERSION_MINOR < 11)
+#error "tenon/bind/nanobind.hpp needs nanobind 2.11 or later"
+#endif
 
 #include <tenon/bind/hook.hpp>
 #include <tenon/bind/request.hpp>
@@ -41,6 +44,7 @@ template <class Return, class... Args, class Fn>
         try {
             return fn(pass<Args>(args)...);
         } catch (const py::python_error&) {
+            const nanobind::gil_scoped_acquire held;  // a call guard of the function may have let go of it
             throw nanobind::python_error();
         }
     };

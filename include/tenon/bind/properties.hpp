@@ -28,6 +28,7 @@ template <std::size_t Bytes>
 struct aligned {
     static_assert(Bytes != 0 && (Bytes & (Bytes - 1)) == 0 && Bytes <= 4096,
                   "tenon::aligned: the alignment must be a power of two up to 4096");
+    static constexpr std::size_t bytes = Bytes;
 };
 
 /// What does not fit in element type or order may be converted, by the caller's own library, into a copy.
@@ -52,7 +53,7 @@ inline constexpr bool is_shape_pattern<const shape_pattern<Extents...>> = true;
 template <class P>
 inline constexpr std::size_t alignment_of = 0;
 template <std::size_t Bytes>
-inline constexpr std::size_t alignment_of<aligned<Bytes>> = Bytes;
+inline constexpr std::size_t alignment_of<aligned<Bytes>> = aligned<Bytes>::bytes;
 
 template <class P, class... Among>
 inline constexpr bool is_one_of = (std::same_as<P, Among> || ...);
@@ -72,8 +73,9 @@ struct constraints {
         "tenon::array: the element type is not known to DLPack; specialise tenon::dtype_traits for it");
     static_assert(!std::same_as<std::remove_cv_t<T>, bool>,
                   "tenon::array<bool>: a C++ bool may hold nothing but 0 and 1; take tenon::bool8");
-    static_assert(std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
-                  "tenon::array: elements of this type share bytes; take const void and unpack them");
+    static_assert(
+        std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
+        "tenon::array: the size of this type is not that of its elements in memory; take const void");
     using extents_type = std::add_const_t<decltype(Extents)>;
     static_assert(std::integral<extents_type> || is_shape_pattern<extents_type>,
                   "tenon::array: the second argument is a rank or a tenon::shape<...>");

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include <pybind11/pybind11.h>
+#if PYBIND11_VERSION_MAJOR < 3
+#error "tenon/bind/pybind11.hpp needs pybind11 3.0 or later"
+#endif
 
 #include <tenon/bind/explain.hpp>
 #include <tenon/bind/hook.hpp>
@@ -56,6 +59,7 @@ template <class P>
 class lent {
 public:
     static constexpr auto name = pybind11_annotation<P>::name;
+    lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
     bool load(pybind11::handle src, bool convert) {
         const loading answer = slot_.load(src.ptr(), convert);
         if (answer == loading::raised) [[unlikely]]
@@ -80,10 +84,17 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
     // Made by pybind11, and so not a constant: what it is bound to is the record of overloads.
     PyObject* const self = PyCFunction_GET_SELF(function);
     const std::string_view made_by = self != nullptr ? Py_TYPE(self)->tp_name : "";
-    const bool is_capsule = self != nullptr && PyCapsule_CheckExact(self);  // before pybind11 3
-    if (!is_capsule && made_by.find("pybind11") == std::string_view::npos) return nullptr;
+    if (made_by.find("pybind11") == std::string_view::npos) return nullptr;
     return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
 }
+
+/// What pybind11 calls a function in its messages: as its record of overloads does, which is its `self`.
+struct recorded_name {
+    [[nodiscard]] static std::string name_of(PyObject* self) {
+        const pyb::function_record* const record = pyb::function_record_ptr_from_PyObject(self);
+        return record != nullptr && record->name != nullptr ? record->name : "";
+    }
+};
 
 /// What an argument's caster refused. The function object is made to explain it, if it does not yet; and if
 /// it has no other overload, that is done here and now.
@@ -98,7 +109,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
         if (!found) PyErr_Clear();
         definition = definition_of(found.get());
     }
-    if (definition == nullptr || !hook_definition(*definition)) return false;
+    if (definition == nullptr || !hook_definition<recorded_name>(*definition)) return false;
     if (function.next != nullptr || function.def == nullptr || function.is_operator) return false;
     std::vector<PyObject*> values;
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
@@ -125,7 +136,7 @@ inline void explain_overloads(const pybind11::handle& scope) {
     const pybind11::dict copy(members);
     for (const auto& [name, member] : copy) {
         if (PyMethodDef* const definition = bind::detail::definition_of(member.ptr()))
-            bind::hook_definition(*definition);
+            bind::hook_definition<bind::detail::recorded_name>(*definition);
         else if (PyType_Check(member.ptr()) &&
                  pybind11::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr())) != nullptr &&
                  member.ptr() != scope.ptr())
@@ -181,10 +192,10 @@ private:
     }
     template <typename Guard, typename Func, std::size_t... I>
     decltype(auto) run(Func& f, std::index_sequence<I...>) {
-        [[maybe_unused]] Guard guard{};
         try {
+            [[maybe_unused]] Guard guard{};
             return f(pass<Args>(std::get<I>(casters_))...);
-        } catch (const tenon::py::python_error&) {
+        } catch (const tenon::py::python_error&) {  // the guard, which may have let go of the GIL, is gone
             throw error_already_set();
         }
     }

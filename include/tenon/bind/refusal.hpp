@@ -126,6 +126,7 @@ inline void write_list(std::string& out, extents numbers) {
         return out;
     }
     py::acquired got;
+    got.looking = true;
     if (!reach(obj, wanted.writable, got)) {
         if (is_call_over()) return out;
         const bool is_foreign = PyErr_ExceptionMatches(PyExc_TypeError) != 0;

@@ -108,4 +108,19 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
            kind == "Dict";
 }
 
+/// The annotations of a tuple's elements, one after the other; none for what is no tuple of a fixed length.
+[[nodiscard]] inline std::vector<std::string_view> tuple_parts(std::string_view annotation) {
+    std::vector<std::string_view> out;
+    if (!annotation.starts_with("tuple[")) return out;
+    annotation.remove_prefix(6);
+    annotation = annotation.substr(0, detail::find_outside(annotation, "]"));
+    while (!annotation.empty()) {
+        const std::size_t end = detail::find_outside(annotation, ",");
+        out.push_back(detail::trim(annotation.substr(0, end)));
+        annotation.remove_prefix(end < annotation.size() ? end + 1 : end);
+    }
+    if (!out.empty() && out.back() == "...") out.clear();
+    return out;
+}
+
 }  // namespace tenon::bind

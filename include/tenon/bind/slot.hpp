@@ -35,6 +35,30 @@ enum class loading : unsigned char {
     return loading::refused;
 }
 
+/// Element type and order are for the caller's library to convert; place, shape and alignment are not.
+[[nodiscard]] inline bool is_convertible(const error& unmet) noexcept {
+    const std::string_view field = unmet.field;
+    return field == "dtype" || field == "strides";
+}
+
+/// The words of an array type, ended by a zero.
+template <class Array>
+[[nodiscard]] const char* text_of() noexcept {
+    static constexpr phrase expected = Array::spelled;
+    return expected.text;
+}
+
+/// A bare capsule can be taken once: it is looked at first, so that one that does not fit is left for another
+/// overload, or whoever else wants it. Whatever is no capsule fits, as far as this goes.
+[[nodiscard]] inline bool fits_capsule(PyObject* obj, const request& wanted) noexcept {
+    if (!PyCapsule_CheckExact(obj)) [[likely]]
+        return true;
+    py::acquired seen;
+    seen.looking = true;
+    if (!reach(obj, wanted.writable, seen)) return (PyErr_Clear(), false);
+    return static_cast<bool>(check(seen, wanted));
+}
+
 /// Room for an argument of type `P`, good for the length of the call. `load` may be called once.
 template <class P>
 class slot;
@@ -44,7 +68,10 @@ template <class P>
     requires is_array<P>
 class slot<P> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): = default would let a tuple zero the storage
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
+        if (!fits_capsule(obj, P::wanted)) [[unlikely]]
+            return loading::refused;
         if (!reach(obj, P::wanted.writable, got_)) [[unlikely]]
             return refuse_or_raise();
         if (auto met = check(got_, P::wanted); !met) [[unlikely]] {
@@ -66,16 +93,10 @@ private:
         value_.emplace(access::lend<P>(got_, stream, obj));
         return loading::done;
     }
-    /// Element type and order are for the library to convert; place, shape and alignment are not.
-    [[nodiscard]] static bool is_convertible(const error& unmet) noexcept {
-        const std::string_view field = unmet.field;
-        return field == "dtype" || field == "strides";
-    }
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
-        static constexpr phrase expected = P::spelled;
         converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
-        if (!report_conversion({obj, converted_.get(), expected.text})) return loading::raised;
+        if (!report_conversion({obj, converted_.get(), text_of<P>()})) return loading::raised;
         got_.owner.reset();
         if (!reach(converted_.get(), false, got_)) return refuse_or_raise();
         return check(got_, P::wanted) ? lend(converted_.get()) : loading::refused;
@@ -94,6 +115,7 @@ template <class P>
     requires is_array<P>
 class slot<std::optional<P>> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): as above
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         if (obj == Py_None) return loading::done;
         const loading answer = inner_.load(obj, may_convert);
@@ -112,6 +134,7 @@ template <class... P>
     requires(is_array<P> && ...)
 class slot<std::variant<P...>> {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): as above
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         loading answer = try_each(obj, false);
         if (answer == loading::refused && may_convert && (P::converts || ...)) answer = try_each(obj, true);
@@ -154,17 +177,23 @@ private:
 /// while the function runs.
 template <class Array>
 [[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<Array>& out) noexcept try {
-    slot<Array> first;  // does it fit, and what is it after a conversion?
-    const loading answer = first.load(obj, may_convert);
-    if (answer != loading::done) return answer;
-    PyObject* const source = first.value().object();
-    auto owned = py::from_python(source, {.writable = Array::wanted.writable});
+    py::ref source = py::ref::borrow(obj);
+    if (!fits_capsule(obj, Array::wanted)) return loading::refused;
+    auto owned = py::from_python(obj, {.writable = Array::wanted.writable});
     if (!owned) return refuse_or_raise();
-    if (!check(*owned, Array::wanted)) return loading::refused;  // it has changed in between
+    if (auto met = check(*owned, Array::wanted); !met) {
+        if (!Array::converts || !may_convert || !is_convertible(met.error())) return loading::refused;
+        source = convert_argument(obj, *owned, Array::wanted);
+        if (!source) return refuse_or_raise();
+        if (!report_conversion({obj, source.get(), text_of<Array>()})) return loading::raised;
+        owned = py::from_python(source.get());
+        if (!owned) return refuse_or_raise();
+        if (!check(*owned, Array::wanted)) return loading::refused;
+    }
+    void* stream = nullptr;
     py::interpreter* const here = py::interpreter::current();
-    if (here == nullptr) return loading::raised;
-    out.emplace(access::keep<Array>(std::move(*owned), first.value().stream(),
-                                    py::detail::keep_object(source, here)));
+    if (here == nullptr || !py::current_stream(source.get(), owned->device(), stream)) return loading::raised;
+    out.emplace(access::keep<Array>(std::move(*owned), stream, py::detail::keep_object(source.get(), here)));
     return loading::done;
 } catch (...) {
     py::raise_caught();

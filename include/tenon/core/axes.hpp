@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <ranges>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -19,6 +19,13 @@ template <class I>
 concept number = std::integral<I> && requires(I i) { std::in_range<std::int64_t>(i); } &&
                  !std::same_as<I, bool> && !std::same_as<I, char> && !std::same_as<I, wchar_t> &&
                  !std::same_as<I, char8_t> && !std::same_as<I, char16_t> && !std::same_as<I, char32_t>;
+
+/// What can be walked and yields such numbers; `std::ranges` says no more of it and is slow to compile.
+template <class L>
+concept list_of_numbers = requires(L& list) {
+    std::end(list);
+    requires number<std::remove_cvref_t<decltype(*std::begin(list))>>;
+};
 }  // namespace detail
 
 /// A list of up to `max_rank` numbers, made from `{rows, columns}` of whatever integer types, from a vector,
@@ -35,9 +42,8 @@ public:
         (append(numbers), ...);
     }
 
-    template <std::ranges::input_range R>
-        requires std::integral<std::ranges::range_value_t<R>> && (!std::same_as<std::remove_cvref_t<R>, axes>)
-    axes(R&& list) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
+    template <detail::list_of_numbers L>
+    axes(L&& list) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
         for (const auto number : list) append(number);
     }
 

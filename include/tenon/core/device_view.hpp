@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include <tenon/core/deleted.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor_ref.hpp>
@@ -16,8 +17,9 @@ namespace tenon {
 /// Pointer (with `byte_offset` applied), extents, strides, dtype and device of a tensor that the host cannot
 /// read. There is no element access by design. Borrows like `view`.
 template <class T = const void, int Rank = dynamic_rank>
-    requires(std::is_void_v<T> || viewable<T>)
 class device_view : public detail::layout<Rank> {
+    static_assert(detail::require_viewable<T>());
+
 public:
     using element_type = T;
 
@@ -38,6 +40,12 @@ public:
     [[nodiscard]] tenon::device device() const noexcept { return device_; }
     /// "cuda:0".
     [[nodiscard]] std::string device_name() const { return name(device_); }
+
+    template <class... Index>
+    void operator()(Index...) const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void operator[](std::int64_t) const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void begin() const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void end() const TENON_DELETED("not readable by the host: pass data() to a kernel");
 
 private:
     explicit device_view(const tensor_ref& t) noexcept

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <tenon/core/axes.hpp>
+#include <tenon/core/deleted.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign.hpp>
 #include <tenon/core/keep_alive.hpp>
@@ -33,8 +34,8 @@ public:
         if (this != &other) steal(other);
         return *this;
     }
-    tensor(const tensor&) = delete;
-    tensor& operator=(const tensor&) = delete;
+    tensor(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or pass a tensor_ref");
+    tensor& operator=(const tensor&) TENON_DELETED("a tensor has one owner: std::move it");
     ~tensor() = default;
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
@@ -81,7 +82,9 @@ public:
     /// A vector becomes a tensor of its elements, row-major; the shape must have room for exactly those.
     template <class T, class A>
     [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values, const axes& shape) {
-        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no array of elements");
+        static_assert(
+            !std::is_same_v<T, bool>,
+            "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
         const auto held = static_cast<std::int64_t>(values.size());
         if (const auto wanted = element_count_of(shape); wanted && *wanted != held) {
             const std::vector<T, A> gone = std::move(values);

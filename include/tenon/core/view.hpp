@@ -7,11 +7,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include <tenon/core/deleted.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor_ref.hpp>
@@ -35,6 +35,18 @@ concept viewable =
     element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
 
 namespace detail {
+
+/// Stops the compilation of a window on what is neither `viewable` nor void, with a word on why.
+template <class T>
+consteval bool require_viewable() {
+    constexpr bool is_bool = std::same_as<std::remove_cv_t<T>, bool>;
+    static_assert(!is_bool, "tenon: foreign memory may hold a 2 where C++ expects a bool: use tenon::bool8");
+    static_assert(std::is_void_v<T> || element<T>,
+                  "tenon: no dtype is known for this type: specialise tenon::dtype_traits for it");
+    static_assert(is_bool || !element<T> || viewable<T>,
+                  "tenon: dtype_traits gives this type a dtype of another size than sizeof(T)");
+    return true;
+}
 
 /// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
 template <int Rank>
@@ -133,7 +145,9 @@ template <class T, int Rank>
 ///
 /// Borrows: good for as long as the tensor (or the `py::borrow` call) it was made from.
 template <class T = const void, int Rank = dynamic_rank>
-class view;
+class view {
+    static_assert(detail::require_viewable<T>());
+};
 
 template <viewable T, int Rank>
 class view<T, Rank> : public detail::layout<Rank> {
@@ -173,6 +187,12 @@ public:
     {
         return view<const T, Rank>(data_, axes_, size_);
     }
+    template <class U, int R>
+        requires(std::is_const_v<U> && !std::is_const_v<T>)
+    view(const view<U, R>&) TENON_DELETED("const elements stay const: take a view<const T>");
+    template <class U, int R>
+        requires(R != Rank && (std::is_const_v<T> || !std::is_const_v<U>))
+    view(const view<U, R>&) TENON_DELETED("the views have different ranks: view the tensor anew, or index");
 
     [[nodiscard]] T* data() const noexcept { return data_; }
 
@@ -188,6 +208,8 @@ public:
          ...);
         return data_[offset];
     }
+    template <class... Index>
+    void operator()(Index...) const TENON_DELETED("give one integer for each axis of the view");
 
     /// Rank 1: an element. Higher: the view of everything at this index of the first axis.
     [[nodiscard]] decltype(auto) operator[](std::int64_t i) const noexcept
@@ -200,6 +222,7 @@ public:
             return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(),
                                      size_ / shape(0));
     }
+    void operator[](std::int64_t) const TENON_DELETED("state the rank, 1 or more: view<T, 1>");
 
     /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
     class iterator {
@@ -233,6 +256,8 @@ public:
     {
         return {this, shape(0)};
     }
+    void begin() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
+    void end() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
 
     /// All elements as one span, when they lie in row-major order without gaps.
     [[nodiscard]] result<std::span<T>> span() const noexcept {
@@ -289,6 +314,8 @@ public:
             return Mdspan(data_, compact);
         }
     }
+    template <class Mdspan>
+    void to() const TENON_DELETED("the view must have a fixed rank, the same as the mdspan's");
 #if defined(__cpp_lib_mdspan)
     /// `to` for the standard's strided mdspan.
     [[nodiscard]] auto mdspan() const noexcept
@@ -324,6 +351,8 @@ public:
     /// Without the checks of `from`: for whoever has made them.
     [[nodiscard]] static view over(const tensor_ref& t) noexcept { return view(t); }
 
+    /// Const where the window is.
+    // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): on purpose
     [[nodiscard]] T* data() const noexcept { return tensor_ref::data(); }
 
     /// The typed view; a window on const stays const.
@@ -332,6 +361,12 @@ public:
     [[nodiscard]] result<view<U, R>> as() const noexcept {
         return view<U, R>::from(*this);
     }
+    template <class U, int R = Rank>
+        requires(viewable<U> && std::is_const_v<T> && !std::is_const_v<U>)
+    void as() const TENON_DELETED("const elements stay const: write as<const T>()");
+    template <class U, int R = Rank>
+        requires(!viewable<U>)
+    void as() const TENON_DELETED("bool is tenon::bool8 here; a type of your own needs tenon::dtype_traits");
 
 private:
     explicit view(const tensor_ref& t) noexcept : tensor_ref(t) {}

@@ -6,10 +6,9 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
 #include <new>
-#include <thread>
+#include <thread>  // and with it the durations that sleep_for takes: all of <chrono> is slow to compile
 #include <utility>
 #if !defined(_WIN32)
 #include <pthread.h>
