@@ -83,20 +83,22 @@ namespace detail {
 
 /// What the library of `obj` makes of it to meet `wanted`, as far as element type and order go. Null with an
 /// exception set when it cannot.
-[[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted,
-                                              const char* expected) {
+[[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted) {
     py::ref made = py::ref::borrow(obj);
     if (wanted.type && *wanted.type != got.dtype()) made = convert_type(made.get(), *wanted.type);
     if (made && ((wanted.order == memory_order::c && !got.is_c_contiguous()) ||
                  (wanted.order == memory_order::f && !got.is_f_contiguous()) ||
                  (wanted.order != memory_order::any && made.get() != obj)))
         made = convert_order(made.get(), wanted.order);
-    if (!made) return {};
-    if (const conversion_hook hook = conversion_reporter.load()) {
-        hook({obj, made.get(), expected});
-        if (PyErr_Occurred() != nullptr) return {};
-    }
     return made;
+}
+
+/// Tells the hook, if there is one. False with its exception set.
+[[nodiscard]] inline bool report_conversion(PyObject* from, PyObject* to, const char* expected) {
+    const conversion_hook hook = conversion_reporter.load();
+    if (hook == nullptr) return true;
+    hook({from, to, expected});
+    return PyErr_Occurred() == nullptr;
 }
 
 }  // namespace bind
