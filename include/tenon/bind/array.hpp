@@ -174,8 +174,9 @@ struct access {
         const tensor_ref& t = keeps->memory;
         const tensor_info info =
             tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device());
-        return py::to_python(
-            tensor::own(std::shared_ptr<held>(keeps), t.is_subbyte_padded() ? info.padded() : info), like);
+        auto shared = tensor::own(std::shared_ptr<held>(keeps), t.is_subbyte_padded() ? info.padded() : info);
+        if (shared && t.is_read_only()) shared->set_read_only();
+        return py::to_python(std::move(shared), like);
     }
 };
 

@@ -93,11 +93,11 @@ namespace detail {
     return made;
 }
 
-/// Tells the hook, if there is one. False with an exception set when it ends the call.
-[[nodiscard]] inline bool report_conversion(const conversion& done) {
+/// Tells the hook, if there is one. False with its exception set.
+[[nodiscard]] inline bool report_conversion(PyObject* from, PyObject* to, const char* expected) {
     const conversion_hook hook = conversion_reporter.load();
     if (hook == nullptr) return true;
-    hook(done);
+    hook({from, to, expected});
     return PyErr_Occurred() == nullptr;
 }
 

@@ -63,47 +63,101 @@ namespace detail {
     return first;
 }
 
+/// An annotation for a reader: "float32[*] or None".
+[[nodiscard]] inline std::string in_words(std::string_view annotation) {
+    std::vector<std::string_view> parts = union_parts(annotation);
+    for (std::string_view& part : parts) part = phrase_of(part).value_or(part);
+    return join(parts);
+}
+
+[[nodiscard]] inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std::string& who,
+                                         const std::string& name);
+
+/// Why `obj` is nothing that an annotation takes; empty text when it is, or may be: what other casters take
+/// is not known here.
+[[nodiscard]] inline refusal why_not_annotation(PyObject* obj, std::string_view annotation,
+                                                const std::string& who, const std::string& name) {
+    std::vector<std::string_view> arrays;
+    std::string_view container;
+    bool is_open = false;
+    for (std::string_view part : union_parts(annotation)) {
+        if (kind_of(part) == "Annotated" && is_container(element_annotation(part)))
+            part =
+                element_annotation(part);  // pybind11's std::array: Annotated[Sequence[...], "FixedSize(2)"]
+        if (part == "None") {
+            if (obj == Py_None) return {};
+        } else if (const auto phrase_text = phrase_of(part)) {
+            arrays.push_back(*phrase_text);
+        } else if (is_container(part) && mentions_phrase(part)) {
+            container = part;
+        } else {
+            is_open = true;
+        }
+    }
+    const bool looks_contained = PyList_Check(obj) || PyTuple_Check(obj) || PyDict_Check(obj);
+    if (!container.empty() && (looks_contained || (arrays.empty() && !is_open)))
+        return is_open ? refusal{} : why_not_all(obj, container, who, name);
+    if (arrays.empty()) return {};
+    refusal why = why_none_of(obj, arrays, name.ends_with(']') ? who + "," : who, name);
+    return is_open && why.is_no_array ? refusal{} : std::move(why);
+}
+
 /// The same for each element of a list, a tuple or a dict.
-[[nodiscard]] inline refusal why_not_all(PyObject* obj, std::string_view annotation, std::string_view name) {
-    const std::vector<std::string_view> phrases = phrases_in(annotation);
+inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std::string& who,
+                           const std::string& name) {
     const std::vector<std::string_view> parts = tuple_parts(annotation);
-    const auto look = [&](PyObject* item, const std::string& where, std::size_t at = 0) -> refusal {
-        const std::string who = "argument " + quoted(name) + ", item " + where + ",";
-        const auto here = at < parts.size() ? phrases_in(parts[at]) : phrases;
-        if (here.empty()) return {};
-        return why_none_of(item, here, who, std::string(name) + "[" + where + "]");
+    const std::string_view each = element_annotation(annotation);
+    const auto look = [&](PyObject* item, const std::string& where, std::size_t at = 0) {
+        return why_not_annotation(item, at < parts.size() ? parts[at] : each, who + ", item " + where,
+                                  name + "[" + where + "]");
     };
-    if (PyDict_Check(obj)) {
+    refusal out;
+    const bool wants_dict = is_mapping(annotation);
+    if (wants_dict ? !PyDict_Check(obj) : !PyList_Check(obj) && !PyTuple_Check(obj)) {
+        out.text = who + (wants_dict ? " is not a dict of arrays" : " is not a list of arrays") +
+                   ": expected each to be " + in_words(each) + ", got " + type_name(obj);
+        return out;
+    }
+    if (wants_dict) {
         PyObject *key = nullptr, *value = nullptr;
         const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
         for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
             const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+            if (text == nullptr) PyErr_Clear();
             refusal why = look(value, text != nullptr ? quoted(text) : "?");
             if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
         }
-        return {};
-    }
-    const py::ref items =
-        PyList_Check(obj) || PyTuple_Check(obj) ? py::ref::take(PySequence_Tuple(obj)) : py::ref();
-    if (!items) {
-        PyErr_Clear();
-        refusal out;
-        out.text = "argument " + quoted(name) + " is not a list of arrays: expected each to be " +
-                   join(phrases) + ", got " + type_name(obj);
         return out;
     }
-    const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
-    if (!parts.empty() && static_cast<Py_ssize_t>(parts.size()) != count) {
-        refusal out;
-        out.text = "argument " + quoted(name) + " has " + std::to_string(count) + " items, expected " +
-                   std::to_string(parts.size());
+    const py::ref items = py::ref::take(PySequence_Tuple(obj));  // what is asked may change the list
+    const Py_ssize_t count = items ? PyTuple_GET_SIZE(items.get()) : 0;
+    if (items && !parts.empty() && static_cast<Py_ssize_t>(parts.size()) != count) {
+        out.text = who + " has " + std::to_string(count) + " items, expected " + std::to_string(parts.size());
         return out;
     }
     for (Py_ssize_t i = 0; i < count; ++i) {
         refusal why = look(PyTuple_GET_ITEM(items.get(), i), std::to_string(i), static_cast<std::size_t>(i));
         if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
     }
-    return {};
+    return out;
+}
+
+/// Why values do not fit the parameters they stand for, null for a value that is missing.
+[[nodiscard]] inline refusal why_not_values(const std::vector<parameter_text>& parameters,
+                                            const std::vector<PyObject*>& values) {
+    refusal out;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const parameter_text& p = parameters[i];
+        if (p.stars != 0) continue;
+        if (values[i] == nullptr) {
+            if (p.has_default) continue;
+            out.text = "argument " + quoted(p.name) + " is missing";
+            return out;
+        }
+        out = why_not_annotation(values[i], p.annotation, "argument " + quoted(p.name), std::string(p.name));
+        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+    }
+    return out;
 }
 
 /// Why a call does not fit one signature, as far as that can be seen from its words; empty when it cannot.
@@ -132,6 +186,10 @@ namespace detail {
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             if (parameters[i].name != name || parameters[i].stars != 0) continue;
             known = true;
+            if (values[i] != nullptr) {
+                out.text = "got two values for argument " + quoted(name);
+                return out;
+            }
             values[i] = given.values[given.positional + k];
         }
         if (!known) {
@@ -139,23 +197,7 @@ namespace detail {
             return out;
         }
     }
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        const parameter_text& p = parameters[i];
-        if (p.stars != 0) continue;
-        if (values[i] == nullptr) {
-            if (p.has_default) continue;
-            out.text = "argument " + quoted(p.name) + " is missing";
-            return out;
-        }
-        const std::vector<std::string_view> phrases = phrases_in(p.annotation);
-        if (phrases.empty()) continue;
-        if (values[i] == Py_None && p.annotation.find("None") != std::string_view::npos) continue;
-        out = is_container(p.annotation)
-                  ? why_not_all(values[i], p.annotation, p.name)
-                  : why_none_of(values[i], phrases, "argument " + quoted(p.name), p.name);
-        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
-    }
-    return out;
+    return why_not_values(parameters, values);
 }
 
 /// The signatures in a binder's message, or nothing when it is not one of those.
@@ -204,7 +246,8 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 /// The sentence for one signature and no other.
 [[nodiscard]] inline bool raise_for_one(std::string_view function, refusal&& why) {
     if (why.text.empty()) return false;
-    raise_refusal(std::string(function) + "(): " + why.text, std::move(why.cause));
+    // The binders leave the functions behind properties nameless.
+    raise_refusal((function.empty() ? "" : std::string(function) + "(): ") + why.text, std::move(why.cause));
     return true;
 }
 
@@ -229,8 +272,12 @@ TENON_COLD void explain_pending(const call_arguments& given, NameOf&& name_of) n
         std::size_t number = 0;
         for (const std::string_view signature : listed->signatures) {
             refusal why = detail::why_not_signature(signature, given, skipped);
-            if (PyErr_Occurred() != nullptr) return;  // Ctrl-C while asking: that is what is to be told
-            concerns_arrays = concerns_arrays || !phrases_in(signature).empty();
+            if (PyErr_Occurred() != nullptr) {  // Ctrl-C while asking, or before: that is what is to be told
+                const py::error_guard aside;
+                put_off_exception::forget();
+                return;
+            }
+            concerns_arrays = concerns_arrays || mentions_phrase(signature);
             if (listed->signatures.size() == 1) {
                 if (concerns_arrays && detail::raise_for_one(listed->function, std::move(why))) return;
                 break;

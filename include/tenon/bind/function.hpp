@@ -30,7 +30,7 @@ namespace tenon::py {
 /// `nullptr` for None.
 struct parameter {
     using default_value =
-        std::variant<std::monostate, std::nullptr_t, bool, std::int64_t, double, const char*>;
+        std::variant<std::monostate, std::nullptr_t, bool, std::int64_t, std::uint64_t, double, const char*>;
 
     parameter(const char* n) noexcept : name(n) {}  // NOLINT(google-explicit-constructor)
     parameter(const char* n, std::nullptr_t) noexcept : name(n), value(nullptr) {}
@@ -40,6 +40,8 @@ struct parameter {
     parameter(const char* n, V number) noexcept : name(n) {
         if constexpr (std::is_same_v<V, bool>)
             value = number;
+        else if constexpr (std::is_unsigned_v<V>)
+            value = static_cast<std::uint64_t>(number);
         else if constexpr (std::is_integral_v<V>)
             value = static_cast<std::int64_t>(number);
         else
@@ -55,6 +57,8 @@ struct parameter {
                     return PyBool_FromLong(v ? 1 : 0);
                 else if constexpr (std::is_same_v<V, std::int64_t>)
                     return PyLong_FromLongLong(v);
+                else if constexpr (std::is_same_v<V, std::uint64_t>)
+                    return PyLong_FromUnsignedLongLong(v);
                 else if constexpr (std::is_same_v<V, double>)
                     return PyFloat_FromDouble(v);
                 else if constexpr (std::is_same_v<V, const char*>)
@@ -78,13 +82,29 @@ struct function_record {
     std::vector<parameter> parameters;
 };
 
+/// Text as Python shows it, on one line.
+[[nodiscard]] inline std::string quoted_text(std::string_view text) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string out = "'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\\' || c == '\'')
+            out += {'\\', c};
+        else if (byte < 0x20)
+            out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
+        else
+            out += c;
+    }
+    return out + "'";
+}
+
 /// A default value as Python shows it.
 [[nodiscard]] inline std::string shown(const parameter& p) {
     return std::visit(
         []<class V>(const V& v) -> std::string {
             if constexpr (std::is_same_v<V, bool>) {
                 return v ? "True" : "False";
-            } else if constexpr (std::is_same_v<V, std::int64_t>) {
+            } else if constexpr (std::is_integral_v<V>) {
                 return std::to_string(v);
             } else if constexpr (std::is_same_v<V, double>) {
                 char* const text = PyOS_double_to_string(v, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
@@ -92,7 +112,7 @@ struct function_record {
                 PyMem_Free(text);
                 return out;
             } else if constexpr (std::is_same_v<V, const char*>) {
-                return "'" + std::string(v) + "'";
+                return quoted_text(v);
             } else {
                 return "None";
             }
@@ -141,9 +161,11 @@ TENON_COLD inline void raise_refused(const function_record& function, const char
     const std::string signature = std::string("(") + name + ": " + annotation + ")";
     bind::refusal why = bind::detail::why_not_signature(signature, {&obj, 1, nullptr}, 0);
     if (PyErr_Occurred() != nullptr || bind::detail::raise_for_one(function.name, std::move(why))) return;
-    PyErr_SetString(PyExc_TypeError, (function.name + "(): argument '" + name + "' does not fit: expected " +
-                                      annotation + ", got " + bind::detail::type_name(obj))
-                                         .c_str());
+    const bool is_out_of_range = annotation.starts_with("int") && PyLong_Check(obj) && !PyBool_Check(obj);
+    PyErr_SetString(PyExc_TypeError,
+                    (function.name + "(): argument '" + name + "' does not fit: expected " + annotation +
+                     ", got " + bind::detail::type_name(obj) + (is_out_of_range ? " out of its range" : ""))
+                        .c_str());
 } catch (...) {
     raise_caught();
 }
@@ -230,6 +252,13 @@ private:
     }
 };
 
+/// The type of a function, or of a lambda without captures, as a pointer; that it never throws is no part of
+/// it.
+template <class Return, class... Args>
+Return (*without_noexcept(Return (*)(Args...)))(Args...);
+template <auto F, class Tag>
+using method_of = method<F, Tag, decltype(without_noexcept(+F))>;
+
 }  // namespace detail
 
 /// The definition of a module's method that calls `F` with its arguments converted, for a table of methods or
@@ -239,16 +268,16 @@ private:
 template <auto F, class Tag = decltype([] {}), std::size_t Count>
 [[nodiscard]] PyMethodDef function(const char* name, const parameter (&parameters)[Count],
                                    const char* doc = nullptr) {
-    using made = detail::method<F, Tag, decltype(+F)>;
+    using made = detail::method_of<F, Tag>;
     static_assert(made::count == Count,
                   "tenon::py::function: give as many names as the function has parameters");
     return made::define(name, parameters, doc);
 }
 /// The same for a function without parameters.
 template <auto F, class Tag = decltype([] {})>
-    requires(detail::method<F, Tag, decltype(+F)>::count == 0)
+    requires(detail::method_of<F, Tag>::count == 0)
 [[nodiscard]] PyMethodDef function(const char* name, const char* doc = nullptr) {
-    return detail::method<F, Tag, decltype(+F)>::define(name, {}, doc);
+    return detail::method_of<F, Tag>::define(name, {}, doc);
 }
 
 }  // namespace tenon::py

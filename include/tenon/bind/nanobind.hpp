@@ -50,26 +50,55 @@ template <class Return, class... Args, class Fn>
     };
 }
 
-/// Defines a function, and has it explain what it refuses if it, or what it overloads, takes arrays.
+template <class... Args>
+inline constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+template <class Signature>
+inline constexpr bool takes_arrays_by = false;
+template <class Return, class... Args>
+inline constexpr bool takes_arrays_by<Return (*)(Args...)> = takes_arrays<Args...>;
+
+/// The function object, which explains what it refuses if it takes arrays.
+template <class Target, class Fn, class Return, class... Args, class... Extra>
+[[nodiscard]] nanobind::object make_function(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
+    if constexpr (takes_arrays<Args...>) {
+        nanobind::object made =
+            nanobind::cpp_function<Target>(lending(std::forward<Fn>(fn), signature), extra...);
+        hook_vectorcall(made.ptr());
+        return made;
+    } else {
+        return nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
+    }
+}
+
+/// Defines a function, which explains what it refuses if it, or what it overloads, takes arrays.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
 void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
-    constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
-    bool hooked = takes_arrays;
-    if (!hooked) {
+    bool overloads_hooked = false;
+    if constexpr (!takes_arrays<Args...>) {
         const py::ref before = py::ref::take(PyObject_GetAttrString(scope.value, name.value));
         if (!before) PyErr_Clear();
-        hooked = before && is_hooked(before.get());
+        overloads_hooked = before && is_hooked(before.get());
     }
-    const nanobind::object made = [&] {
-        if constexpr (takes_arrays)
-            return nanobind::cpp_function<Target>(lending(std::forward<Fn>(fn), signature), scope, name,
-                                                  extra...);
-        else
-            return nanobind::cpp_function<Target>(std::forward<Fn>(fn), scope, name, extra...);
-    }();
-    if (hooked) hook_vectorcall(made.ptr());
+    const nanobind::object made =
+        make_function<Target>(std::forward<Fn>(fn), signature, scope, name, extra...);
+    if (overloads_hooked) hook_vectorcall(made.ptr());
 }
+
+/// A member function as a function of the object and the arguments; and its signature.
+template <class T, class Return, class Class, class... Args>
+[[nodiscard]] auto of_object(Return (Class::*f)(Args...)) {
+    return [f](T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
+}
+template <class T, class Return, class Class, class... Args>
+[[nodiscard]] auto of_object(Return (Class::*f)(Args...) const) {
+    return [f](const T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
+}
+template <class Fn>
+using signature_of =
+    typename nanobind::detail::analyze_method<decltype(&std::remove_reference_t<Fn>::operator())>::func*;
+template <class Target, class Class>
+using bound_class = std::conditional_t<std::is_void_v<Target>, Class, Target>;
 
 namespace detail {
 
@@ -105,11 +134,8 @@ struct nanobind_annotation<tensor> {
 };
 
 /// Casters of lists and the like may not throw: what ends the call is put off.
-inline bool put_off_pending(loading answer) noexcept {
-    if (answer == loading::raised) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) PyErr_SetInterrupt();
-        PyErr_Clear();
-    }
+inline bool put_off_pending(loading answer, PyObject* source) noexcept {
+    if (answer == loading::raised) put_off_exception::keep(source);
     return answer == loading::done;
 }
 
@@ -128,24 +154,47 @@ void cpp_function_def(Return (*f)(Args...), const scope& s, const name& n, const
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
 void cpp_function_def(Func&& f, const scope& s, const name& n, const Extra&... extra) {
-    using method = detail::analyze_method<decltype(&std::remove_reference_t<Func>::operator())>;
-    tenon::bind::define<Target>(std::forward<Func>(f), static_cast<typename method::func*>(nullptr), s, n,
+    tenon::bind::define<Target>(std::forward<Func>(f), tenon::bind::signature_of<Func>(nullptr), s, n,
                                 extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...), const scope& s, const name& n, const Extra&... extra) {
-    using T = std::conditional_t<std::is_void_v<Target>, Class, Target>;
-    tenon::bind::define<Target>(
-        [f](T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); },
-        static_cast<Return (*)(T*, Args...)>(nullptr), s, n, extra...);
+    cpp_function_def<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), s, n,
+                             extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const name& n,
                       const Extra&... extra) {
-    using T = std::conditional_t<std::is_void_v<Target>, Class, Target>;
-    tenon::bind::define<Target>(
-        [f](const T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); },
-        static_cast<Return (*)(const T*, Args...)>(nullptr), s, n, extra...);
+    cpp_function_def<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), s, n,
+                             extra...);
+}
+
+// The same for what stands behind a property: a function without a name, which begins with the object. The
+// empty docstring says nothing, but that this is not to come here again.
+
+template <typename Target = void, typename Return, typename... Args, typename... Extra>
+    requires tenon::bind::takes_arrays<Args...>
+object cpp_function(Return (*f)(Args...), const is_method& m, const Extra&... extra) {
+    return tenon::bind::make_function<Target>(f, f, "", m, extra...);
+}
+template <typename Target = void, typename Func, typename... Extra,
+          detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
+    requires tenon::bind::takes_arrays_by<tenon::bind::signature_of<Func>>
+object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
+    return tenon::bind::make_function<Target>(std::forward<Func>(f), tenon::bind::signature_of<Func>(nullptr),
+                                              "", m, extra...);
+}
+template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
+    requires tenon::bind::takes_arrays<Args...>
+object cpp_function(Return (Class::*f)(Args...), const is_method& m, const Extra&... extra) {
+    return cpp_function<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), m,
+                                extra...);
+}
+template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
+    requires tenon::bind::takes_arrays<Args...>
+object cpp_function(Return (Class::*f)(Args...) const, const is_method& m, const Extra&... extra) {
+    return cpp_function<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), m,
+                                extra...);
 }
 
 namespace detail {
@@ -192,7 +241,7 @@ struct type_caster<tenon::array<T, Extents, Props...>> {
     bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
         const bool may_convert = (flags & static_cast<uint32_t>(cast_flags::convert)) != 0;
         return tenon::bind::detail::put_off_pending(
-            tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_));
+            tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_), src.ptr());
     }
     template <typename A>
     static handle from_cpp(A&& a, rv_policy, cleanup_list*) noexcept {
@@ -218,7 +267,7 @@ struct type_caster<tenon::tensor> {
     }
 
     bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
-        return tenon::bind::detail::put_off_pending(slot_.load(src.ptr(), false));
+        return tenon::bind::detail::put_off_pending(slot_.load(src.ptr(), false), src.ptr());
     }
     template <typename Tensor>
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {

@@ -59,14 +59,15 @@ inline constexpr std::string_view convertible = ", or convertible";
     phrase out;
     if (r.writable) out << words::writable;
     if (r.order != memory_order::any) out << (r.order == memory_order::c ? words::c_order : words::f_order);
-    const dtype_entry* const known = r.type ? find_dtype(*r.type) : nullptr;
-    if (known != nullptr)
-        out << known->name;
-    else if (r.type)
+    // Not by find_dtype: under -fsanitize=undefined GCC compares no address at compile time.
+    std::string_view known = r.type ? std::string_view() : words::any_type;
+    for (const dtype_entry& entry : tenon::detail::dtype_table)
+        if (r.type && entry.type == *r.type) known = entry.name;
+    if (!known.empty())
+        out << known;
+    else
         out << "dtype(" << std::int64_t{r.type->code} << "," << std::int64_t{r.type->bits} << ","
             << std::int64_t{r.type->lanes} << ")";
-    else
-        out << words::any_type;
     out << "[";
     if (r.rank < 0 && r.shape.empty()) out << words::any_shape;
     const auto axes = r.shape.empty() ? static_cast<std::size_t>(r.rank < 0 ? 0 : r.rank) : r.shape.size();

@@ -29,11 +29,15 @@ inline constexpr auto pybind11_text = []<std::size_t... I>(std::index_sequence<I
 }(std::make_index_sequence<P.size>{});
 
 /// What signatures say: of a parameter the constraint, of a result what it is; its library is the caller's.
+/// `name` has both, for pybind11 to choose; `taken` what a parameter is, which pybind11 would not choose for
+/// one that must not be converted.
 template <class P>
 struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
+    static constexpr auto taken = pyb::const_name("typing.Annotated[numpy.typing.ArrayLike, '") +
+                                  pybind11_text<P::spelled> + pyb::const_name("']");
     static constexpr auto at = pyb::const_name("@");
     static constexpr auto name = pyb::const_name("typing.Annotated[") + at +
                                  pyb::const_name("numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
@@ -42,15 +46,16 @@ struct pybind11_annotation<P> {
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
-    static constexpr auto name = pybind11_annotation<P>::name + pyb::const_name(" | None");
+    static constexpr auto taken = pybind11_annotation<P>::taken + pyb::const_name(" | None");
 };
 template <class First, class... Rest>
 struct pybind11_annotation<std::variant<First, Rest...>> {
-    static constexpr auto name =
-        (pybind11_annotation<First>::name + ... + (pyb::const_name(" | ") + pybind11_annotation<Rest>::name));
+    static constexpr auto taken = (pybind11_annotation<First>::taken + ... +
+                                   (pyb::const_name(" | ") + pybind11_annotation<Rest>::taken));
 };
 template <>
 struct pybind11_annotation<tensor> {
+    static constexpr auto taken = pyb::const_name("numpy.typing.ArrayLike");
     static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
 };
 
@@ -58,7 +63,7 @@ struct pybind11_annotation<tensor> {
 template <class P>
 class lent {
 public:
-    static constexpr auto name = pybind11_annotation<P>::name;
+    static constexpr auto name = pybind11_annotation<P>::taken;
     lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
     bool load(pybind11::handle src, bool convert) {
         const loading answer = slot_.load(src.ptr(), convert);
@@ -115,8 +120,9 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
     if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
     const std::string signature = function.signature;
-    refusal why =
-        why_not_signature(signature, {values.data(), static_cast<Py_ssize_t>(values.size()), nullptr}, 0);
+    const std::vector<parameter_text> parameters = read_signature(signature);
+    if (parameters.size() != values.size()) return false;
+    refusal why = why_not_values(parameters, values);
     if (PyErr_Occurred() != nullptr || raise_for_one(function.name, std::move(why)))
         throw pybind11::error_already_set();
     return false;

@@ -29,10 +29,46 @@ namespace tenon::bind {
     return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
 }
 
+/// An exception that ends the call, raised by a producer where nothing may be thrown: it waits, one for each
+/// thread, until the binder has given up and the refusal is explained.
+class put_off_exception {
+public:
+    /// Takes the pending exception, which asking `source` has raised.
+    static void keep(PyObject* source) noexcept {
+        forget();
+        waiting& w = here();
+        w.exception = py::pending_exception().release();
+        w.source = py::ref::borrow(source).release();
+    }
+    /// Makes it pending again if it is about `source`, and says whether it was.
+    [[nodiscard]] static bool raise_for(PyObject* source) noexcept {
+        waiting& w = here();
+        if (w.source != source || w.exception == nullptr) return false;
+        py::restore_exception(py::ref::take(std::exchange(w.exception, nullptr)));
+        return true;
+    }
+    static void forget() noexcept {
+        waiting& w = here();
+        py::call::drop(std::exchange(w.exception, nullptr));
+        py::call::drop(std::exchange(w.source, nullptr));
+    }
+
+private:
+    struct waiting {
+        PyObject* source = nullptr;
+        PyObject* exception = nullptr;
+    };
+    TENON_PRIVATE static waiting& here() noexcept {
+        static thread_local constinit waiting w;
+        return w;
+    }
+};
+
 /// A sentence, and the exception it has the reason from, if any.
 struct refusal {
     std::string text;  ///< empty when the object fits
     py::ref cause;
+    bool is_no_array = false;  ///< the object is no array at all, and may be what other casters take
 };
 
 namespace detail {
@@ -118,11 +154,13 @@ inline void write_list(std::string& out, extents numbers) {
 [[nodiscard]] inline refusal why_not(PyObject* obj, request wanted, bool converts, std::string_view who,
                                      std::string_view name, std::string_view expected) {
     refusal out;
+    if (put_off_exception::raise_for(obj)) return out;
     const auto begin = [&](std::string_view problem) {
         return std::string(who) + " " + std::string(problem) + ": expected " + std::string(expected);
     };
     if (obj == Py_None) {
         out.text = begin("is None") + "; pass an array";
+        out.is_no_array = true;
         return out;
     }
     py::acquired got;
@@ -136,6 +174,7 @@ inline void write_list(std::string& out, extents numbers) {
             out.text = begin("is not an array") + ", got " + detail::type_name(obj) + "; try numpy.asarray(" +
                        std::string(name) + (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
             out.cause = {};
+            out.is_no_array = true;
         } else {
             out.text = begin("was refused") + ", got " + detail::type_name(obj) + ": " + told;
         }

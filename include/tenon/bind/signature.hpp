@@ -2,10 +2,10 @@
 // ...".
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
-
-#include <tenon/bind/phrase.hpp>
 
 namespace tenon::bind {
 
@@ -50,6 +50,17 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
     return s.size();
 }
 
+/// The parts between marks outside of brackets and quotes.
+inline std::vector<std::string_view> split_outside(std::string_view s, std::string_view mark) {
+    std::vector<std::string_view> out;
+    while (!s.empty()) {
+        const std::size_t end = find_outside(s, mark);
+        out.push_back(trim(s.substr(0, end)));
+        s.remove_prefix(end < s.size() ? end + 1 : end);
+    }
+    return out;
+}
+
 }  // namespace detail
 
 /// The parameters between the first parenthesis and its partner.
@@ -60,10 +71,7 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
     text.remove_prefix(open + 1);
     text = text.substr(0, detail::find_outside(text, ")"));
     bool keyword_only = false;
-    while (!text.empty()) {
-        const std::size_t end = detail::find_outside(text, ",");
-        std::string_view part = detail::trim(text.substr(0, end));
-        text.remove_prefix(end < text.size() ? end + 1 : end);
+    for (std::string_view part : detail::split_outside(text, ",")) {
         if (part == "*") keyword_only = true;
         if (part == "*" || part == "/" || part.empty()) continue;
         parameter_text p;
@@ -81,46 +89,67 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
     return out;
 }
 
-/// The phrases of an annotation, in order: several for a union, none for what takes no arrays. An array-like
-/// without a phrase takes anything.
-[[nodiscard]] inline std::vector<std::string_view> phrases_in(std::string_view annotation) {
-    static constexpr std::string_view word = "ArrayLike";
-    std::vector<std::string_view> out;
-    for (std::size_t at = annotation.find(word); at != std::string_view::npos;
-         at = annotation.find(word, at + 1)) {
-        const std::string_view rest = annotation.substr(at + word.size());
-        if (rest.starts_with(", '")) {
-            const std::string_view phrase_text = rest.substr(3, rest.find('\'', 3) - 3);
-            out.push_back(phrase_text);
-        } else {
-            out.push_back("any[...] on any device");
-        }
-    }
-    return out;
+/// The phrase of an annotation of ours, which may be any array; nothing for what another caster has written,
+/// be it "numpy.typing.ArrayLike, numpy.float32".
+[[nodiscard]] inline std::optional<std::string_view> phrase_of(std::string_view annotation) noexcept {
+    static constexpr std::string_view open = "typing.Annotated[numpy.typing.ArrayLike, '", close = "']";
+    if (annotation == "numpy.typing.ArrayLike") return "any[...] on any device";
+    if (!annotation.starts_with(open) || !annotation.ends_with(close)) return std::nullopt;
+    return annotation.substr(open.size(), annotation.size() - open.size() - close.size());
 }
 
+/// The annotation mentions an array of ours, or one in a list and the like.
+[[nodiscard]] inline bool mentions_phrase(std::string_view text) noexcept {
+    static constexpr std::string_view word = "numpy.typing.ArrayLike";
+    for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+        const bool is_annotated = text.substr(0, at).ends_with("Annotated[");
+        if (!is_annotated || text.substr(at + word.size()).starts_with(", '")) return true;
+    }
+    return false;
+}
+
+/// The alternatives of a union, or the annotation itself.
+[[nodiscard]] inline std::vector<std::string_view> union_parts(std::string_view annotation) {
+    return detail::split_outside(annotation, "|");
+}
+
+/// What is between the brackets of `list[...]`, part by part.
+[[nodiscard]] inline std::vector<std::string_view> bracketed_parts(std::string_view annotation) {
+    const std::size_t open = annotation.find('[');
+    if (open == std::string_view::npos) return {};
+    annotation.remove_prefix(open + 1);
+    return detail::split_outside(annotation.substr(0, detail::find_outside(annotation, "]")), ",");
+}
+
+/// "Sequence" of "collections.abc.Sequence[...]".
+[[nodiscard]] inline std::string_view kind_of(std::string_view annotation) noexcept {
+    const std::string_view head = annotation.substr(0, annotation.find('['));
+    return head.substr(head.rfind('.') + 1);  // npos + 1 is 0
+}
+[[nodiscard]] inline bool is_mapping(std::string_view annotation) noexcept {
+    const std::string_view kind = kind_of(annotation);
+    return kind == "Mapping" || kind == "dict";
+}
 /// The annotation is a list, a tuple or a dict of arrays and not an array itself.
 [[nodiscard]] inline bool is_container(std::string_view annotation) noexcept {
-    const std::string_view head = annotation.substr(0, annotation.find('['));
-    const std::string_view kind = head.substr(head.rfind('.') + 1);  // npos + 1 is 0
-    return kind == "Sequence" || kind == "Mapping" || kind == "Iterable" || kind == "list" ||
-           kind == "tuple" || kind == "dict" || kind == "set" || kind == "List" || kind == "Tuple" ||
-           kind == "Dict";
+    const std::string_view kind = kind_of(annotation);
+    return is_mapping(annotation) || kind == "Sequence" || kind == "Iterable" || kind == "list" ||
+           kind == "tuple" || kind == "set";
 }
 
 /// The annotations of a tuple's elements, one after the other; none for what is no tuple of a fixed length.
 [[nodiscard]] inline std::vector<std::string_view> tuple_parts(std::string_view annotation) {
-    std::vector<std::string_view> out;
-    if (!annotation.starts_with("tuple[")) return out;
-    annotation.remove_prefix(6);
-    annotation = annotation.substr(0, detail::find_outside(annotation, "]"));
-    while (!annotation.empty()) {
-        const std::size_t end = detail::find_outside(annotation, ",");
-        out.push_back(detail::trim(annotation.substr(0, end)));
-        annotation.remove_prefix(end < annotation.size() ? end + 1 : end);
-    }
+    if (kind_of(annotation) != "tuple") return {};
+    std::vector<std::string_view> out = bracketed_parts(annotation);
     if (!out.empty() && out.back() == "...") out.clear();
     return out;
+}
+
+/// The annotation of each element of a list, or of each value of a dict.
+[[nodiscard]] inline std::string_view element_annotation(std::string_view annotation) {
+    const std::vector<std::string_view> parts = bracketed_parts(annotation);
+    if (parts.empty()) return {};
+    return is_mapping(annotation) ? parts.back() : parts.front();
 }
 
 }  // namespace tenon::bind

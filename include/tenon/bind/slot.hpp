@@ -35,10 +35,13 @@ enum class loading : unsigned char {
     return loading::refused;
 }
 
-/// Element type and order are for the caller's library to convert; place, shape and alignment are not.
-[[nodiscard]] inline bool is_convertible(const error& unmet) noexcept {
-    const std::string_view field = unmet.field;
-    return field == "dtype" || field == "strides";
+/// The tensor lacks nothing but what the caller's library can convert: element type and order, and with them
+/// the address. Asked before, so that nothing is copied, and reported, in vain.
+[[nodiscard]] inline bool is_convertible(const tensor_ref& t, request wanted) noexcept {
+    wanted.type.reset();
+    wanted.order = memory_order::any;
+    wanted.alignment = 1;
+    return static_cast<bool>(check(t, wanted));
 }
 
 /// The words of an array type, ended by a zero.
@@ -74,9 +77,9 @@ public:
             return loading::refused;
         if (!reach(obj, P::wanted.writable, got_)) [[unlikely]]
             return refuse_or_raise();
-        if (auto met = check(got_, P::wanted); !met) [[unlikely]] {
+        if (!check(got_, P::wanted)) [[unlikely]] {
             if constexpr (P::converts) {
-                if (may_convert && is_convertible(met.error())) return load_converted(obj);
+                if (may_convert && is_convertible(got_, P::wanted)) return load_converted(obj);
             }
             return loading::refused;
         }
@@ -96,10 +99,11 @@ private:
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
         converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
-        if (!report_conversion({obj, converted_.get(), text_of<P>()})) return loading::raised;
         got_.owner.reset();
         if (!reach(converted_.get(), false, got_)) return refuse_or_raise();
-        return check(got_, P::wanted) ? lend(converted_.get()) : loading::refused;
+        if (!check(got_, P::wanted)) return loading::refused;
+        if (!report_conversion(obj, converted_.get(), text_of<P>())) return loading::raised;
+        return lend(converted_.get());
     } catch (...) {
         py::raise_caught();
         return loading::raised;
@@ -181,14 +185,15 @@ template <class Array>
     if (!fits_capsule(obj, Array::wanted)) return loading::refused;
     auto owned = py::from_python(obj, {.writable = Array::wanted.writable});
     if (!owned) return refuse_or_raise();
-    if (auto met = check(*owned, Array::wanted); !met) {
-        if (!Array::converts || !may_convert || !is_convertible(met.error())) return loading::refused;
+    if (!check(*owned, Array::wanted)) {
+        if (!Array::converts || !may_convert || !is_convertible(*owned, Array::wanted))
+            return loading::refused;
         source = convert_argument(obj, *owned, Array::wanted);
         if (!source) return refuse_or_raise();
-        if (!report_conversion({obj, source.get(), text_of<Array>()})) return loading::raised;
         owned = py::from_python(source.get());
         if (!owned) return refuse_or_raise();
         if (!check(*owned, Array::wanted)) return loading::refused;
+        if (!report_conversion(obj, source.get(), text_of<Array>())) return loading::raised;
     }
     void* stream = nullptr;
     py::interpreter* const here = py::interpreter::current();

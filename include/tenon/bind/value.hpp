@@ -13,6 +13,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <tenon/bind/array.hpp>
@@ -154,20 +155,43 @@ private:
 
 // --- values in values -------------------------------------------------------------------------------------
 
-/// Loads an element of a list or a dict and puts it where it is to stay: arrays keep what they show there.
+/// An element of a list or a dict, which must keep what it shows: the room it is loaded in is gone by then.
+template <class T>
+    requires(!is_array<T>)
+[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<T>& out) {
+    room_for<T> element;
+    const loading answer = element.load(obj, may_convert);
+    if (answer == loading::done) out.emplace(std::move(element.value()));
+    return answer;
+}
+template <class Array>
+    requires is_array<Array>
+[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::optional<Array>>& out) {
+    return obj == Py_None ? (out.emplace(), loading::done)
+                          : load_kept<Array>(obj, may_convert, out.emplace());
+}
+template <class... Array>
+    requires(is_array<Array> && ...)
+[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::variant<Array...>>& out) {
+    loading answer = loading::refused;
+    const auto attempt = [&]<class A>(std::type_identity<A>, bool converting) {
+        std::optional<A> kept;
+        answer = load_kept<A>(obj, converting, kept);
+        if (answer == loading::done) out.emplace(std::in_place_type<A>, std::move(*kept));
+        return answer != loading::refused;
+    };
+    (void)((attempt(std::type_identity<Array>{}, false) || ...) ||
+           (may_convert && (attempt(std::type_identity<Array>{}, true) || ...)));
+    return answer;
+}
+
+/// Loads an element and puts it where it is to stay.
 template <class T, class Put>
 [[nodiscard]] loading load_element(PyObject* obj, bool may_convert, Put&& put) {
-    if constexpr (is_array<T>) {
-        std::optional<T> kept;
-        const loading answer = load_kept<T>(obj, may_convert, kept);
-        if (answer == loading::done) put(std::move(*kept));
-        return answer;
-    } else {
-        room_for<T> element;
-        const loading answer = element.load(obj, may_convert);
-        if (answer == loading::done) put(std::move(element.value()));
-        return answer;
-    }
+    std::optional<T> kept;
+    const loading answer = load_kept(obj, may_convert, kept);
+    if (answer == loading::done) put(std::move(*kept));
+    return answer;
 }
 
 template <class T>
