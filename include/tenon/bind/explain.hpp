@@ -41,6 +41,21 @@ namespace detail {
 
 [[nodiscard]] inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
 
+[[nodiscard]] inline std::string too_many(Py_ssize_t takes, Py_ssize_t got) {
+    return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") + ", got " +
+           std::to_string(got);
+}
+
+/// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
+/// set when it is no sequence.
+[[nodiscard]] inline py::ref items_of(PyObject* obj) noexcept {
+    if (PySequence_Check(obj) == 0 || PyUnicode_Check(obj) != 0 || PyBytes_Check(obj) != 0) {
+        PyErr_SetString(PyExc_TypeError, "tenon: not a sequence");
+        return {};
+    }
+    return py::ref::take(foreign_code([&] { return PySequence_Tuple(obj); }));
+}
+
 /// The phrases as one: "float32[*] or float64[*]".
 [[nodiscard]] inline std::string join(const std::vector<std::string_view>& phrases) {
     std::string out;
@@ -48,52 +63,98 @@ namespace detail {
     return out;
 }
 
-/// Why `obj` is none of the arrays named; empty text when it is one.
+/// Why `obj` is none of the arrays named, by the one that comes closest; empty text when it is one.
 [[nodiscard]] inline refusal why_none_of(PyObject* obj, const std::vector<std::string_view>& phrases,
                                          std::string_view who, std::string_view name) {
-    refusal first;
+    refusal closest;
     const std::string expected = join(phrases);
     for (const std::string_view p : phrases) {
         const auto wanted = read_request::from(p);
         if (!wanted) return {};
         refusal why = why_not(obj, wanted->value(), wanted->converts(), who, name, expected);
         if (why.text.empty()) return {};
-        if (first.text.empty()) first = std::move(why);
+        if (closest.text.empty() || (closest.other_type && !why.other_type)) closest = std::move(why);
     }
-    return first;
+    return closest;
 }
 
-/// The same for each element of a list, a tuple or a dict.
-[[nodiscard]] inline refusal why_not_all(PyObject* obj, const std::vector<std::string_view>& phrases,
-                                         std::string_view name) {
-    const auto look = [&](PyObject* item, const std::string& where) {
-        const std::string who = "argument " + quoted(name) + ", item " + where + ",";
-        return why_none_of(item, phrases, who, std::string(name) + "[" + where + "]");
-    };
-    if (PyDict_Check(obj)) {
-        PyObject *key = nullptr, *value = nullptr;
-        const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
-        for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
-            const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
-            refusal why = look(value, text != nullptr ? quoted(text) : "?");
-            if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
-        }
-        return {};
-    }
-    const py::ref items =
-        PyList_Check(obj) || PyTuple_Check(obj) ? py::ref::take(PySequence_Tuple(obj)) : py::ref();
-    if (!items) {
-        PyErr_Clear();
-        refusal out;
-        out.text = "argument " + quoted(name) + " is not a list of arrays: expected each to be " +
-                   join(phrases) + ", got " + type_name(obj);
+/// Why `obj` is not what an annotation says, as far as arrays go; empty text when it is. `who` is what the
+/// sentence begins with, `name` what the advice calls the object.
+[[nodiscard]] inline refusal why_not_annotated(PyObject* obj, std::string_view annotation,
+                                               const std::string& who, const std::string& name);
+
+/// The same for each value of a dict, by the annotation of the values.
+[[nodiscard]] inline refusal why_not_values(PyObject* dict, std::string_view annotation,
+                                            const std::string& who, const std::string& name) {
+    refusal out;
+    if (PyDict_Check(dict) == 0) {
+        out.text = who + " is not a dict of arrays: expected each to be " + join(phrases_in(annotation)) +
+                   ", got " + type_name(dict);
         return out;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
-        refusal why = look(PyTuple_GET_ITEM(items.get(), i), std::to_string(i));
-        if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
+    PyObject *key = nullptr, *value = nullptr;
+    const py::ref copy = py::ref::take(PyDict_Copy(dict));  // what is asked may change the dict
+    for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
+        const char* const text = PyUnicode_Check(key) != 0 ? PyUnicode_AsUTF8(key) : nullptr;
+        if (text == nullptr) {
+            PyErr_Clear();
+            out.text = who + " has a key that is no text: got " + type_name(key);
+            return out;
+        }
+        const std::string where = quoted(text);
+        out = why_not_annotated(value, annotation, who + ", item " + where + ",", name + "[" + where + "]");
+        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
-    return {};
+    return out;
+}
+
+/// The same for each item of a list, all by one annotation, or of a tuple, each by its own.
+[[nodiscard]] inline refusal why_not_items(PyObject* list, const std::vector<std::string_view>& annotations,
+                                           bool is_tuple, const std::string& who, const std::string& name) {
+    refusal out;
+    const py::ref items = items_of(list);
+    if (!items) {
+        if (is_call_over()) return out;
+        PyErr_Clear();
+        std::vector<std::string_view> phrases;
+        for (const std::string_view a : annotations)
+            for (const std::string_view p : phrases_in(a)) phrases.push_back(p);
+        out.text = who + " is not a list of arrays: expected each to be " + join(phrases) + ", got " +
+                   type_name(list);
+        return out;
+    }
+    const auto count = static_cast<std::size_t>(PyTuple_GET_SIZE(items.get()));
+    if (is_tuple && count != annotations.size()) {
+        out.text = who + " has the wrong length: expected " + std::to_string(annotations.size()) +
+                   " items, got " + std::to_string(count);
+        return out;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string where = std::to_string(i);
+        out = why_not_annotated(PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)),
+                                annotations[is_tuple ? i : 0], who + ", item " + where + ",",
+                                name + "[" + where + "]");
+        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+    }
+    return out;
+}
+
+inline refusal why_not_annotated(PyObject* obj, std::string_view annotation, const std::string& who,
+                                 const std::string& name) {
+    const std::vector<std::string_view> phrases = phrases_in(annotation);
+    if (phrases.empty()) return {};
+    if (obj == Py_None && annotation.find("None") != std::string_view::npos) return {};
+    const container_text container = read_container(annotation);
+    switch (container.kind) {
+        case container_kind::none:
+            return why_none_of(obj, phrases, who, name);
+        case container_kind::dict:
+            return why_not_values(obj, container.elements.back(), who, name);
+        case container_kind::list:
+        case container_kind::tuple:
+            break;
+    }
+    return why_not_items(obj, container.elements, container.kind == container_kind::tuple, who, name);
 }
 
 /// Why a call does not fit one signature, as far as that can be seen from its words; empty when it cannot.
@@ -112,8 +173,7 @@ namespace detail {
             values[i] = given.values[next++];
     }
     if (next < given.positional && !takes_rest) {
-        out.text = "takes " + std::to_string(next - skipped) + " positional arguments, got " +
-                   std::to_string(given.positional - skipped);
+        out.text = too_many(next - skipped, given.positional - skipped);
         return out;
     }
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
@@ -122,6 +182,10 @@ namespace detail {
         for (std::size_t i = 0; i < parameters.size(); ++i) {
             if (parameters[i].name != name || parameters[i].stars != 0) continue;
             known = true;
+            if (values[i] != nullptr) {
+                out.text = "got two values for argument " + quoted(name);
+                return out;
+            }
             values[i] = given.values[given.positional + k];
         }
         if (!known) {
@@ -137,12 +201,7 @@ namespace detail {
             out.text = "argument " + quoted(p.name) + " is missing";
             return out;
         }
-        const std::vector<std::string_view> phrases = phrases_in(p.annotation);
-        if (phrases.empty()) continue;
-        if (values[i] == Py_None && p.annotation.find("None") != std::string_view::npos) continue;
-        out = is_container(p.annotation)
-                  ? why_not_all(values[i], phrases, p.name)
-                  : why_none_of(values[i], phrases, "argument " + quoted(p.name), p.name);
+        out = why_not_annotated(values[i], p.annotation, "argument " + quoted(p.name), std::string(p.name));
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
     return out;

@@ -49,15 +49,51 @@ private:
     }(std::make_index_sequence<places>{});
 };
 
+/// The exception of this thread that ends a call, put aside in a place that can only say "not such an array":
+/// a binder's list of arrays. Whoever makes the call raises it in the end.
+class put_off {
+public:
+    static void pending() noexcept {
+        if (kept == nullptr) {
+            kept = py::pending_exception().release();
+            count.fetch_add(1, std::memory_order_relaxed);
+        }
+        PyErr_Clear();
+    }
+    [[nodiscard]] static bool is_any() noexcept { return count.load(std::memory_order_relaxed) != 0; }
+    /// Whether this thread has one, which is pending now in place of any other.
+    [[nodiscard]] TENON_COLD static bool raise() noexcept {
+        if (kept == nullptr) return false;
+        count.fetch_sub(1, std::memory_order_relaxed);
+        PyErr_Clear();
+        py::restore_exception(py::ref::take(std::exchange(kept, nullptr)));
+        return true;
+    }
+
+private:
+    TENON_PRIVATE static inline thread_local PyObject* kept = nullptr;
+    TENON_PRIVATE static inline std::atomic<int> count{0};  // of all threads: quicker to ask than `kept`
+};
+
 struct vectorcall_stand {
     template <std::size_t I>
     static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
         PyObject* const result =
             stand_ins<vectorcallfunc, vectorcall_stand>::original<I>()(self, args, nargsf, names);
+        if (put_off::is_any() && put_off::raise()) [[unlikely]] {
+            drop(result);
+            return nullptr;
+        }
         // The highest bits are flags, CPython's and the binder's.
         if (result == nullptr) [[unlikely]]
             explain_pending({args, static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U)), names});
         return result;
+    }
+
+private:
+    static void drop(PyObject* result) noexcept {
+        const py::error_guard keep;
+        Py_XDECREF(result);
     }
 };
 

@@ -101,11 +101,8 @@ struct nanobind_annotation<tensor> {
 };
 
 /// Casters of lists and the like may not throw: what ends the call is put off.
-inline bool put_off_pending(loading answer) noexcept {
-    if (answer == loading::raised) {
-        if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) PyErr_SetInterrupt();
-        PyErr_Clear();
-    }
+inline bool put_off_raised(loading answer) noexcept {
+    if (answer == loading::raised) put_off::pending();
     return answer == loading::done;
 }
 
@@ -187,7 +184,7 @@ struct type_caster<tenon::array<T, Extents, Props...>> {
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
         const bool may_convert = (flags & static_cast<uint32_t>(cast_flags::convert)) != 0;
-        return tenon::bind::detail::put_off_pending(
+        return tenon::bind::detail::put_off_raised(
             tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_));
     }
     template <typename A>
@@ -214,7 +211,7 @@ struct type_caster<tenon::tensor> {
     }
 
     bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
-        return tenon::bind::detail::put_off_pending(slot_.load(src.ptr(), false));
+        return tenon::bind::detail::put_off_raised(slot_.load(src.ptr(), false));
     }
     template <typename Tensor>
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {

@@ -31,31 +31,49 @@ struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
-    static constexpr auto at = pyb::const_name("@");
-    static constexpr auto name = pyb::const_name("typing.Annotated[") + at +
-                                 pyb::const_name("numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
-                                 at + pyb::const_name("typing.Any, '") + pybind11_text<P::spelled_result> +
-                                 at + pyb::const_name("']");
+    static constexpr auto parameter =
+        pyb::const_name("typing.Annotated[numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
+        pyb::const_name("']");
+    static constexpr auto result = pyb::const_name("typing.Annotated[typing.Any, '") +
+                                   pybind11_text<P::spelled_result> + pyb::const_name("']");
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
-    static constexpr auto name = pybind11_annotation<P>::name + pyb::const_name(" | None");
+    static constexpr auto parameter = pybind11_annotation<P>::parameter + pyb::const_name(" | None");
 };
 template <class First, class... Rest>
 struct pybind11_annotation<std::variant<First, Rest...>> {
-    static constexpr auto name =
-        (pybind11_annotation<First>::name + ... + (pyb::const_name(" | ") + pybind11_annotation<Rest>::name));
+    static constexpr auto parameter = (pybind11_annotation<First>::parameter + ... +
+                                       (pyb::const_name(" | ") + pybind11_annotation<Rest>::parameter));
 };
 template <>
 struct pybind11_annotation<tensor> {
-    static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
+    static constexpr auto parameter = pyb::const_name("numpy.typing.ArrayLike");
+    static constexpr auto result = pyb::const_name("tenon.Tensor");
 };
+
+/// For what stands in parameters and in results: pybind11 chooses, where it can.
+template <class P>
+inline constexpr auto pybind11_either = [] {
+#if PYBIND11_VERSION_MAJOR >= 3
+    constexpr auto at = pyb::const_name("@");
+    return at + pybind11_annotation<P>::parameter + at + pybind11_annotation<P>::result + at;
+#else
+    return pybind11_annotation<P>::parameter;
+#endif
+}();
+
+/// A result, or the exception that came instead: pybind11 would hide it behind one of its own.
+[[nodiscard]] inline pybind11::handle made(PyObject* result) {
+    if (result == nullptr) throw pybind11::error_already_set();
+    return result;
+}
 
 /// A parameter that is lent to the function for the length of the call.
 template <class P>
 class lent {
 public:
-    static constexpr auto name = pybind11_annotation<P>::name;
+    static constexpr auto name = pybind11_annotation<P>::parameter;
     bool load(pybind11::handle src, bool convert) {
         const loading answer = slot_.load(src.ptr(), convert);
         if (answer == loading::raised) [[unlikely]]
@@ -205,7 +223,7 @@ class type_caster<tenon::array<T, Extents, Props...>> {
     using value_type = tenon::array<T, Extents, Props...>;
 
 public:
-    static constexpr auto name = tenon::bind::detail::pybind11_annotation<value_type>::name;
+    static constexpr auto name = tenon::bind::detail::pybind11_either<value_type>;
     template <typename T_>
     using cast_op_type = movable_cast_op_type<T_>;
 
@@ -216,7 +234,7 @@ public:
     }
     template <typename A>
     static handle cast(A&& a, return_value_policy, handle) {
-        return tenon::bind::access::to_python(value_type(std::forward<A>(a)));
+        return tenon::bind::detail::made(tenon::bind::access::to_python(value_type(std::forward<A>(a))));
     }
     operator value_type*() { return &*value_; }
     operator value_type&() { return *value_; }
@@ -229,7 +247,7 @@ private:
 template <>
 class type_caster<tenon::tensor> {
 public:
-    static constexpr auto name = tenon::bind::detail::pybind11_annotation<tenon::tensor>::name;
+    static constexpr auto name = tenon::bind::detail::pybind11_either<tenon::tensor>;
     template <typename T_>
     using cast_op_type = movable_cast_op_type<T_>;
 
@@ -242,7 +260,7 @@ public:
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::py::to_python(std::move(t));
+        return tenon::bind::detail::made(tenon::py::to_python(std::move(t)));
     }
     operator tenon::tensor*() { return &slot_.value(); }
     operator tenon::tensor&() { return slot_.value(); }
@@ -258,10 +276,8 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        PyObject* const made =
-            t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
-        if (made == nullptr) throw error_already_set();
-        return made;
+        return tenon::bind::detail::made(t ? tenon::py::to_python(std::move(*t))
+                                           : tenon::py::raise(t.error(), "tenon: "));
     }
 };
 

@@ -33,6 +33,7 @@ namespace tenon::bind {
 struct refusal {
     std::string text;  ///< empty when the object fits
     py::ref cause;
+    bool other_type = false;  ///< it is an array and its element type is what was wrong with it
 };
 
 namespace detail {
@@ -126,6 +127,7 @@ inline void write_list(std::string& out, extents numbers) {
         return out;
     }
     py::acquired got;
+    got.looking = true;
     if (!reach(obj, wanted.writable, got)) {
         if (is_call_over()) return out;
         const bool is_foreign = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
@@ -149,6 +151,7 @@ inline void write_list(std::string& out, extents numbers) {
     const auto met = check(got, wanted);
     if (met) return out;
     const std::string_view field = met.error().field;
+    out.other_type = field == "dtype";
     out.text = begin(detail::complaint(met.error(), wanted));
     if (field == "device" && wanted.space == memory_space::host) out.text += " in host memory";
     out.text += ", got " + detail::describe_tensor(got, obj);

@@ -2,7 +2,9 @@
 // ...".
 #pragma once
 
+#include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tenon/bind/phrase.hpp>
@@ -99,13 +101,36 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
     return out;
 }
 
-/// The annotation is a list, a tuple or a dict of arrays and not an array itself.
-[[nodiscard]] inline bool is_container(std::string_view annotation) noexcept {
-    const std::string_view head = annotation.substr(0, annotation.find('['));
-    const std::string_view kind = head.substr(head.rfind('.') + 1);  // npos + 1 is 0
-    return kind == "Sequence" || kind == "Mapping" || kind == "Iterable" || kind == "list" ||
-           kind == "tuple" || kind == "dict" || kind == "set" || kind == "List" || kind == "Tuple" ||
-           kind == "Dict";
+enum class container_kind : unsigned char { none, list, tuple, dict };
+
+/// What an annotation that is no array itself has inside: of a list the annotation of its items, of a dict
+/// those of keys and values, of a tuple one for each item.
+struct container_text {
+    container_kind kind = container_kind::none;
+    std::vector<std::string_view> elements;
+};
+
+[[nodiscard]] inline container_text read_container(std::string_view annotation) {
+    using enum container_kind;
+    static constexpr std::pair<std::string_view, container_kind> known[] = {
+        {"Sequence", list}, {"Iterable", list}, {"list", list},    {"List", list}, {"set", list},
+        {"tuple", tuple},   {"Tuple", tuple},   {"Mapping", dict}, {"dict", dict}, {"Dict", dict},
+    };
+    container_text out;
+    const std::size_t open = annotation.find('[');
+    const std::string_view head = annotation.substr(0, open);
+    for (const auto& [word, kind] : known)
+        if (head.substr(head.rfind('.') + 1) == word) out.kind = kind;  // npos + 1 is 0
+    if (out.kind == none || open == std::string_view::npos) return {};
+    std::string_view inside = annotation.substr(open + 1);
+    inside = inside.substr(0, detail::find_outside(inside, "]"));
+    while (!inside.empty()) {
+        const std::size_t end = detail::find_outside(inside, ",");
+        out.elements.push_back(detail::trim(inside.substr(0, end)));
+        inside.remove_prefix(end < inside.size() ? end + 1 : end);
+    }
+    if (out.elements.empty()) return {};
+    return out;
 }
 
 }  // namespace tenon::bind

@@ -11,6 +11,7 @@
 #include <tenon/bind/conversion.hpp>
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/refusal.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
@@ -45,11 +46,20 @@ template <class P>
 class slot<P> {
 public:
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
+        const loading answer = look(obj, may_convert);
+        // A capsule can be used once: it is used up when it fits, and left to others when it does not.
+        if (answer == loading::done && got_.looking) [[unlikely]]
+            return take_capsule(obj);
+        return answer;
+    }
+    /// The same, but a capsule stays as it is: for whoever takes it over afterwards.
+    [[nodiscard]] loading look(PyObject* obj, bool may_convert) noexcept {
+        got_.looking = PyCapsule_CheckExact(obj);
         if (!reach(obj, P::wanted.writable, got_)) [[unlikely]]
             return refuse_or_raise();
-        if (auto met = check(got_, P::wanted); !met) [[unlikely]] {
+        if (!check(got_, P::wanted)) [[unlikely]] {
             if constexpr (P::converts) {
-                if (may_convert && is_convertible(met.error())) return load_converted(obj);
+                if (may_convert && is_convertible()) return load_converted(obj);
             }
             return loading::refused;
         }
@@ -66,18 +76,32 @@ private:
         value_.emplace(access::lend<P>(got_, stream, obj));
         return loading::done;
     }
-    /// Element type and order are for the library to convert; place, shape and alignment are not.
-    [[nodiscard]] static bool is_convertible(const error& unmet) noexcept {
-        const std::string_view field = unmet.field;
-        return field == "dtype" || field == "strides";
+    TENON_COLD [[nodiscard]] loading take_capsule(PyObject* capsule) noexcept {
+        got_.looking = false;
+        got_.owner.reset();
+        if (!reach(capsule, P::wanted.writable, got_)) return refuse_or_raise();
+        return check(got_, P::wanted) ? lend(capsule) : loading::refused;
+    }
+    /// Element type and order are for the library to convert; place and shape are not. The alignment is that
+    /// of new memory then.
+    [[nodiscard]] bool is_convertible() const noexcept {
+        request rest = P::wanted;
+        rest.type.reset();
+        rest.order = memory_order::any;
+        rest.alignment = 1;
+        return static_cast<bool>(check(got_, rest));
     }
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
-        static constexpr phrase expected = P::spelled;
-        converted_ = convert_argument(obj, got_, P::wanted, expected.text);
+        static constexpr phrase expected = spell(P::wanted);
+        converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
+        got_.looking = false;
         got_.owner.reset();
         if (!reach(converted_.get(), false, got_)) return refuse_or_raise();
-        return check(got_, P::wanted) ? lend(converted_.get()) : loading::refused;
+        if (!check(got_, P::wanted)) return loading::refused;
+        if (!report_conversion({obj, converted_.get(), std::string(expected.view()).c_str()}))
+            return loading::raised;
+        return lend(converted_.get());
     } catch (...) {
         py::raise_caught();
         return loading::raised;
@@ -154,7 +178,7 @@ private:
 template <class Array>
 [[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<Array>& out) noexcept try {
     slot<Array> first;  // does it fit, and what is it after a conversion?
-    const loading answer = first.load(obj, may_convert);
+    const loading answer = first.look(obj, may_convert);
     if (answer != loading::done) return answer;
     PyObject* const source = first.value().object();
     auto owned = py::from_python(source, {.writable = Array::wanted.writable});
