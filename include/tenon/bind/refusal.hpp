@@ -153,7 +153,8 @@ inline void write_list(std::string& out, extents numbers) {
     const std::string_view field = met.error().field;
     out.other_type = field == "dtype";
     out.text = begin(detail::complaint(met.error(), wanted));
-    if (field == "device" && wanted.space == memory_space::host) out.text += " in host memory";
+    if (field == "device" && wanted.space == memory_space::host)
+        out.text += converts ? ", in host memory" : " in host memory";
     out.text += ", got " + detail::describe_tensor(got, obj);
     if (field == "data") {
         out.text += " at " + std::to_string(met.error().got) + " bytes past a multiple of " +
