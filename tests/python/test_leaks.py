@@ -32,9 +32,9 @@ def bytes_in_use() -> int:
     return info.in_use + info.mapped_bytes
 
 
-def grows(step, rounds: int) -> tuple[int, int]:
+def grows(step, rounds: int, warm_up: int = WARM_UP) -> tuple[int, int]:
     """By how many Python blocks and malloc'ed bytes the process has grown over these rounds, once warm."""
-    for _ in range(WARM_UP):
+    for _ in range(warm_up):
         step()
     gc.collect()
     before = sys.getallocatedblocks(), bytes_in_use()

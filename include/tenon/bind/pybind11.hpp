@@ -163,9 +163,9 @@ template <typename... Args>
 class argument_loader<Args...> {
     using indices = std::index_sequence_for<Args...>;
     template <typename Arg>
-    using is_args = is_same_or_base_of<args, intrinsic_t<Arg>>;
+    using is_args = std::is_base_of<args, intrinsic_t<Arg>>;
     template <typename Arg>
-    using is_kwargs = is_same_or_base_of<kwargs, intrinsic_t<Arg>>;
+    using is_kwargs = std::is_base_of<kwargs, intrinsic_t<Arg>>;
     static constexpr auto kwargs_pos = constexpr_last<is_kwargs, Args...>();
     static_assert(kwargs_pos == -1 || kwargs_pos == static_cast<int>(sizeof...(Args)) - 1,
                   "py::kwargs is only permitted as the last argument of a function");
