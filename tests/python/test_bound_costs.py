@@ -8,8 +8,8 @@ import sys
 
 import pytest
 import tenon_exports
+from growth import ROUNDS, grows
 from isolation import SANITIZED, run_isolated
-from test_leaks import ROUNDS, grows
 
 COUNT = """
 import collections, ctypes, gc, itertools, sys

@@ -31,9 +31,8 @@ struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
-    static constexpr auto parameter =
-        pyb::const_name("typing.Annotated[numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
-        pyb::const_name("']");
+    static constexpr auto parameter = pyb::const_name("typing.Annotated[numpy.typing.ArrayLike, '") +
+                                      pybind11_text<P::spelled> + pyb::const_name("']");
     static constexpr auto result = pyb::const_name("typing.Annotated[typing.Any, '") +
                                    pybind11_text<P::spelled_result> + pyb::const_name("']");
 };

@@ -52,8 +52,8 @@ inline void fill_2d(array<float, 2> x, float value) {
 }
 /// By the element type the array turns out to have.
 inline double total_any(array<const void> x) {
-    const auto sum = tenon::dispatch_dtype<float, double, std::int32_t>(
-        x, [&]<class T>(std::type_identity<T>) -> double {
+    const auto sum =
+        tenon::dispatch_dtype<float, double, std::int32_t>(x, [&]<class T>(std::type_identity<T>) -> double {
             const auto typed = tenon::view<const T>::from(x);
             if (!typed) throw std::runtime_error(typed.error().message());
             double out = 0;
@@ -198,7 +198,8 @@ inline auto widened(array<const float, 1> x) {
 }
 inline auto counted(array<const float, 1> x, std::int64_t rows, std::int64_t columns) {
     auto out = tenon::empty_like<std::int32_t>(x, {rows, columns});
-    for (std::int64_t i = 0; i < out.size(); ++i) out.span()[static_cast<std::size_t>(i)] = static_cast<int>(i);
+    for (std::int64_t i = 0; i < out.size(); ++i)
+        out.span()[static_cast<std::size_t>(i)] = static_cast<int>(i);
     return out;
 }
 inline auto zeros_like(array<const void> x) {

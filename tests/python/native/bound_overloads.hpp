@@ -1,5 +1,5 @@
-// tests/python/native/bound_overloads.hpp: overloads, methods, constructors and operators that take arrays, in
-// the words that both binders share. `binder` is the namespace of the one that is included.
+// tests/python/native/bound_overloads.hpp: overloads, methods, constructors and operators that take arrays,
+// in the words that both binders share. `binder` is the namespace of the one that is included.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,9 @@ void bind_overloads(Module& m) {
     // What fits as it is goes before what would have to be converted, whatever the order.
     m.def("converting", [](array<const float, 1, tenon::convert>) { return "converted"; }, arg("x"));
     m.def("converting", [](array<const double, 1>) { return "as it is"; }, arg("x"));
-    m.def("never_converting", [](array<const float, 1, tenon::convert>) { return "taken"; },
-          arg("x").noconvert());
+    m.def(
+        "never_converting", [](array<const float, 1, tenon::convert>) { return "taken"; },
+        arg("x").noconvert());
     m.def("rows_converted", [](array<const float, 2, tenon::convert>) { return 2; }, arg("x"));
     m.def("rows_converted", [](array<const float, 1, tenon::convert>) { return 1; }, arg("x"));
 
@@ -72,9 +73,11 @@ void bind_overloads(Module& m) {
         .def("width", &model::width, arg("x"))
         .def("forget", &model::forget, arg("x"))
         .def("weights", [](model& self) { return self.weights.share(); })
-        .def_static("size_of", [](array<const float, 1> x) { return x.size(); }, arg("x"))
-        .def("__add__", [](model& self, array<const float, 1> x) { return self.width(x); },
-             binder::is_operator(), arg("x"))
+        .def_static(
+            "size_of", [](array<const float, 1> x) { return x.size(); }, arg("x"))
+        .def(
+            "__add__", [](model& self, array<const float, 1> x) { return self.width(x); },
+            binder::is_operator(), arg("x"))
         .def("__call__", [](model& self, array<const float, 1> x) { return self.width(x); }, arg("x"));
 }
 
