@@ -62,17 +62,26 @@ inline constexpr std::string_view convertible = ", or convertible";
     return r.type && on_host ? r.type->alignment() : 1U;
 }
 
+/// The element type by its name, or by its numbers when it has none.
+constexpr void spell_type(phrase& out, dtype type) noexcept {
+    // By hand: under its sanitizers GCC has no constant that compares a pointer with null (GCC bug 71962).
+    for (const dtype_entry& known : tenon::detail::dtype_table) {
+        if (known.type == type) {
+            out << known.name;
+            return;
+        }
+    }
+    out << "dtype(" << std::int64_t{type.code} << "," << std::int64_t{type.bits} << ","
+        << std::int64_t{type.lanes} << ")";
+}
+
 /// The request in words, with a word more if what differs in element type or order is converted.
 [[nodiscard]] constexpr phrase spell(const request& r, bool converts = false) noexcept {
     phrase out;
     if (r.writable) out << words::writable;
     if (r.order != memory_order::any) out << (r.order == memory_order::c ? words::c_order : words::f_order);
-    const dtype_entry* const known = r.type ? find_dtype(*r.type) : nullptr;
-    if (known != nullptr)
-        out << known->name;
-    else if (r.type)
-        out << "dtype(" << std::int64_t{r.type->code} << "," << std::int64_t{r.type->bits} << ","
-            << std::int64_t{r.type->lanes} << ")";
+    if (r.type)
+        spell_type(out, *r.type);
     else
         out << words::any_type;
     out << "[";
