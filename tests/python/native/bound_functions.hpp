@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -57,7 +58,8 @@ inline double total_any(array<const void> x) {
             const auto typed = tenon::view<const T>::from(x);
             if (!typed) throw std::runtime_error(typed.error().message());
             double out = 0;
-            for (const T& v : typed->span().value()) out += static_cast<double>(v);
+            const std::span<const T> all = typed->span().value();
+            for (const T& v : all) out += static_cast<double>(v);
             return out;
         });
     if (!sum) throw std::invalid_argument(sum.error().message());
