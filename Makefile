@@ -193,7 +193,7 @@ check-format: $(VENV)/.tools-lint ## is every C and C++ file formatted?
 	$(call say,checking the format of $(words $(CXX_FILES)) files)
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 
-check-tidy: $(VENV)/.tools-lint $(VENV)/.tools-build ## clang-tidy over the extension and the tests
+check-tidy: $(VENV)/.tools-lint $(VENV)/.tools-build $(VENV)/.tools-test ## clang-tidy over the extension and the tests
 	$(call say,running clang-tidy)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tidy -DCMAKE_BUILD_TYPE=Debug -DTENON_BUILD_PYTHON=ON > /dev/null
 	@files=$$(find python/src tests/cpp tests/python/native -name '*.cpp' 2>/dev/null || true); \

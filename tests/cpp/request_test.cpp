@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include <tenon/core/request.hpp>
@@ -136,6 +137,65 @@ TEST(Request, Order) {
     expect_error(order({6, 2}, memory_order::c), errc::refused, "strides");
     expect_error(order({6, 2}, memory_order::f), errc::refused, "strides");
     EXPECT_TRUE(order({6, 2}, memory_order::any));
+}
+
+TEST(Request, KindOfDevice) {
+    for (const auto& e : tenon::detail::device_table) {
+        spec s = matrix();
+        s.where = {e.type, e.type == dc::cpu ? 0 : 3};
+        const auto t = made(s);
+        for (const auto& other : tenon::detail::device_table) {
+            const auto met = check(t, {.kind = other.type});
+            EXPECT_EQ(met.has_value(), e.type == other.type) << e.name << " for " << other.name;
+            if (met) continue;
+            expect_error(met, errc::refused, "device");
+            EXPECT_EQ(met.error().got, e.type);
+            EXPECT_EQ(met.error().wanted, other.type);
+        }
+        EXPECT_TRUE(check(t, {.kind = -1}));
+    }
+}
+
+TEST(Request, Shape) {
+    const auto t = made(matrix());
+    for (const ints& fits : {ints{}, ints{2, 3}, ints{tenon::any, 3}, ints{2, tenon::any}, ints{-1, -1}})
+        EXPECT_TRUE(check(t, {.shape = fits})) << testing::PrintToString(fits);
+    struct {
+        ints wanted;
+        std::int32_t axis;
+    } const rows[] = {{{2, 4}, 1}, {{3, 3}, 0}, {{0, 0}, 0}, {{tenon::any, 2}, 1}, {{3, tenon::any}, 0}};
+    for (const auto& [wanted, axis] : rows) {
+        const auto why = check(t, {.shape = wanted});
+        expect_error(why, errc::refused, "shape", axis);
+        EXPECT_EQ(why.error().got, axis == 0 ? 2 : 3);
+        EXPECT_EQ(why.error().wanted, wanted[static_cast<std::size_t>(axis)]);
+    }
+    for (const ints& other : {ints{2}, ints{2, 3, 1}, ints{tenon::any}}) {
+        const auto why = check(t, {.shape = other});
+        expect_error(why, errc::refused, "ndim");
+        EXPECT_EQ(why.error().got, 2);
+        EXPECT_EQ(why.error().wanted, static_cast<std::int64_t>(other.size()));
+    }
+}
+
+TEST(Request, Alignment) {
+    alignas(64) static float aligned_memory[32];
+    spec s = matrix();
+    s.data = aligned_memory;
+    for (const std::uint32_t bytes : {1U, 4U, 64U}) EXPECT_TRUE(check(made(s), {.alignment = bytes}));
+    s.data = aligned_memory + 1;
+    EXPECT_TRUE(check(made(s), {.alignment = 4}));
+    const auto why = check(made(s), {.alignment = 64});
+    expect_error(why, errc::refused, "data");
+    EXPECT_EQ(why.error().got, 4);
+    // By the offset as well, and not at all where there is nothing.
+    s.data = aligned_memory;
+    s.byte_offset = 8;
+    expect_error(check(made(s), {.alignment = 64}), errc::refused, "data");
+    s.byte_offset = 0;
+    s.data = aligned_memory + 1;
+    s.shape = {0, 3};
+    EXPECT_TRUE(check(made(s), {.alignment = 64}));
 }
 
 TEST(Request, RefusalsTellTheUserWhatToDo) {

@@ -2,47 +2,14 @@
 from __future__ import annotations
 
 import ctypes
-import gc
-import os
 import pickle
-import sys
 
 import pytest
 import tenon
 import tenon_exports
 from arrow_producers import Array, Device, Stream, list_schema, lists, numbers
+from growth import ROUNDS, grows
 from isolation import SANITIZED
-
-ROUNDS = int(os.environ.get("TENON_LEAK_ROUNDS", "20000"))
-WARM_UP = 2000
-
-
-class _Malloc(ctypes.Structure):
-    """What glibc says of its heap; `in_use` is what malloc has given out and not got back."""
-
-    _fields_ = [(name, ctypes.c_size_t) for name in
-                ("arena", "free_chunks", "fast_chunks", "mapped", "mapped_bytes", "unused", "fast_bytes", "in_use",
-                 "free_bytes", "releasable")]
-
-
-def bytes_in_use() -> int:
-    libc = ctypes.CDLL(None)
-    libc.mallinfo2.restype = _Malloc
-    info = libc.mallinfo2()
-    return info.in_use + info.mapped_bytes
-
-
-def grows(step, rounds: int) -> tuple[int, int]:
-    """By how many Python blocks and malloc'ed bytes the process has grown over these rounds, once warm."""
-    for _ in range(WARM_UP):
-        step()
-    gc.collect()
-    before = sys.getallocatedblocks(), bytes_in_use()
-    for _ in range(rounds):
-        step()
-    gc.collect()
-    return sys.getallocatedblocks() - before[0], bytes_in_use() - before[1]
-
 
 COUNTER = tenon_exports.Counter()
 KEPT = tenon_exports.produce(COUNTER)

@@ -132,8 +132,7 @@ TENON_COLD [[nodiscard]] inline bool place_arguments(const function_record& func
         return false;
     };
     if (given.positional > count) {
-        return fail("takes " + std::to_string(count) + " positional arguments, got " +
-                    std::to_string(given.positional));
+        return fail(bind::detail::too_many(count, given.positional));
     }
     for (Py_ssize_t i = 0; i < count; ++i) out[i] = i < given.positional ? given.values[i] : nullptr;
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <tenon/bind/array.hpp>
+#include <tenon/bind/explain.hpp>
 #include <tenon/bind/slot.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/call.hpp>
@@ -217,8 +218,7 @@ class value_slot<std::vector<T>> {
 public:
     static std::string annotation() { return "collections.abc.Sequence[" + annotation_of<T>() + "]"; }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        if (!PyList_Check(obj) && !PyTuple_Check(obj)) return loading::refused;
-        const py::ref items = py::ref::take(PySequence_Tuple(obj));  // a list may change while we look
+        const py::ref items = detail::items_of(obj);  // a list may change while we look
         if (!items) return refuse_or_raise();
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         value_.reserve(static_cast<std::size_t>(count));
@@ -276,8 +276,7 @@ public:
         return "tuple[" + list + "]";
     }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        if (!PyList_Check(obj) && !PyTuple_Check(obj)) return loading::refused;
-        const py::ref items = py::ref::take(PySequence_Tuple(obj));
+        const py::ref items = detail::items_of(obj);
         if (!items) return refuse_or_raise();
         if (PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
         std::tuple<std::optional<T>...> parts;

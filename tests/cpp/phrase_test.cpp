@@ -1,0 +1,175 @@
+// tests/cpp/phrase_test.cpp: a request in words says everything, and is read back as it was.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <tenon/bind/phrase.hpp>
+
+#include "support.hpp"
+
+namespace {
+
+using namespace tenon_test;
+using tenon::any;
+using tenon::dtype;
+using tenon::memory_order;
+using tenon::memory_space;
+using tenon::request;
+using tenon::bind::read_request;
+using tenon::bind::spell;
+namespace dc = tenon::abi::device_code;
+namespace tc = tenon::abi::type_code;
+
+std::string said(const request& r, bool converts = false) { return std::string(spell(r, converts).view()); }
+
+TEST(Phrase, SaysWhatIsAsked) {
+    constexpr auto host = memory_space::host;
+    const ints rows{any, 3}, exact{2, 0};
+    EXPECT_EQ(said({.space = host}), "any[...]");
+    EXPECT_EQ(said({}), "any[...] on any device");
+    EXPECT_EQ(said({.type = tenon::dtype_of<float>, .rank = 2, .space = host}), "float32[*, *]");
+    EXPECT_EQ(said({.type = tenon::dtype_of<double>, .rank = 0, .space = host}), "float64[]");
+    EXPECT_EQ(said({.rank = 2, .space = host, .shape = rows}), "any[*, 3]");
+    EXPECT_EQ(said({.rank = 2, .space = host, .shape = exact}), "any[2, 0]");
+    EXPECT_EQ(said({.rank = 1, .kind = dc::cuda}), "any[*] on cuda");
+    EXPECT_EQ(said({.rank = 1, .space = host, .writable = true}), "writable any[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::c}), "C-contiguous any[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::f, .writable = true}),
+              "writable F-contiguous any[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .alignment = 64}), "any[*], aligned to 64 bytes");
+    EXPECT_EQ(said({.rank = 1, .space = host}, true), "any[*], or convertible");
+    EXPECT_EQ(said({.type = dtype{tc::float_, 32, 4}, .rank = 1, .space = host}), "dtype(2,32,4)[*]");
+}
+
+TEST(Phrase, DoesNotSayTheAlignmentThatElementsHaveAnyway) {
+    request r{.type = tenon::dtype_of<double>, .rank = 1, .space = memory_space::host, .alignment = 8};
+    EXPECT_EQ(said(r), "float64[*]");
+    r.alignment = 16;
+    EXPECT_EQ(said(r), "float64[*], aligned to 16 bytes");
+    // On an accelerator nothing is read by plain code: there none is needed unless it is said.
+    request there{.type = tenon::dtype_of<double>, .rank = 1, .kind = dc::cuda, .alignment = 1};
+    EXPECT_EQ(said(there), "float64[*] on cuda");
+    there.alignment = 8;
+    EXPECT_EQ(said(there), "float64[*] on cuda, aligned to 8 bytes");
+}
+
+TEST(Phrase, IsMadeAtCompileTime) {
+    constexpr auto phrase = spell({.type = tenon::dtype_of<float>, .rank = 1, .space = memory_space::host});
+    static_assert(phrase.view() == "float32[*]");
+    EXPECT_EQ(phrase.size, 10U);
+}
+
+/// Every request that an `array` can state, and what else there is.
+template <class Fn>
+void for_each_request(Fn&& fn) {
+    const std::vector<ints> shapes{
+        {}, {any}, {0}, {any, 3}, {2, any, int64_highest}, ints(64, int64_highest)};
+    std::vector<std::optional<dtype>> types{std::nullopt, dtype{tc::float_, 32, 4}, dtype{200, 7, 65535}};
+    for (const auto& entry : tenon::detail::dtype_table) types.push_back(entry.type);
+    struct place {
+        memory_space space;
+        std::int32_t kind;
+    };
+    std::vector<place> places{{memory_space::host, -1}, {memory_space::any, -1}};
+    for (const auto& entry : tenon::detail::device_table) places.push_back({memory_space::any, entry.type});
+    for (const auto& type : types) {
+        for (const ints& shape : shapes) {
+            for (const place& where : places) {
+                if (shape.size() == 64 && (type || where.kind > dc::cpu)) continue;  // takes long
+                for (const std::uint32_t alignment : {1U, 2U, 4096U}) {
+                    for (int bits = 0; bits < 12; ++bits) {
+                        request r{.type = type,
+                                  .rank = static_cast<std::int32_t>(shape.size()),
+                                  .space = where.space,
+                                  .order = static_cast<memory_order>(bits % 3),
+                                  .writable = bits / 3 % 2 != 0,
+                                  .kind = where.kind,
+                                  .shape = shape};
+                        if (shape.empty() && alignment == 1) r.rank = -1;
+                        r.alignment = std::max(alignment, tenon::bind::natural_alignment(r));
+                        fn(r, bits / 6 != 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Phrase, IsReadBackAsItWas) {
+    std::size_t count = 0;
+    for_each_request([&](const request& r, bool converts) {
+        const auto phrase = spell(r, converts);
+        ASSERT_LT(phrase.size, tenon::bind::phrase::capacity) << phrase.view();
+        const auto read = read_request::from(phrase.view());
+        ASSERT_TRUE(read) << phrase.view();
+        const request got = read->value();
+        ASSERT_EQ(read->converts(), converts) << phrase.view();
+        ASSERT_EQ(got.type, r.type) << phrase.view();
+        ASSERT_EQ(got.rank, r.rank) << phrase.view();
+        ASSERT_EQ(got.space, r.space) << phrase.view();
+        ASSERT_EQ(got.kind, r.kind) << phrase.view();
+        ASSERT_EQ(got.order, r.order) << phrase.view();
+        ASSERT_EQ(got.writable, r.writable) << phrase.view();
+        ASSERT_EQ(got.alignment, r.alignment) << phrase.view();
+        ASSERT_EQ(to_ints(got.shape), to_ints(r.shape)) << phrase.view();
+        ++count;
+    });
+    EXPECT_GT(count, 50'000U);
+}
+
+TEST(Phrase, ARankIsReadBackAsAShapeOfAnything) {
+    const auto read = read_request::from("any[*, *]");
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->value().rank, 2);
+    EXPECT_EQ(to_ints(read->value().shape), (ints{any, any}));
+}
+
+TEST(Phrase, OtherWordsAreNotRead) {
+    for (const std::string_view text : {"",
+                                        "float32",
+                                        "float33[*]",
+                                        "float32[",
+                                        "float32[*",
+                                        "float32[*,3]",
+                                        "float32[*, ]",
+                                        "float32[-2]",
+                                        "float32[* ]",
+                                        "float32[*] on mars",
+                                        "float32[*] on ",
+                                        "float32[*], aligned to bytes",
+                                        "float32[*], aligned to 64",
+                                        "float32[*], aligned to 99999999999 bytes",
+                                        "float32[*]x",
+                                        "writable",
+                                        "readable float32[*]",
+                                        "float32[99999999999999999999]",
+                                        "dtype(1,2)[*]",
+                                        "dtype(999,8,1)[*]",
+                                        "float32[...",
+                                        "float32[..., 3]",
+                                        "float32[*], or convertible!",
+                                        " float32[*]"})
+        EXPECT_FALSE(read_request::from(text)) << text;
+    std::string axes = "any[*";
+    for (int i = 1; i < 64; ++i) axes += ", *";
+    EXPECT_TRUE(read_request::from(axes + "]"));
+    EXPECT_FALSE(read_request::from(axes + ", *]")) << "65 axes";
+}
+
+TEST(Phrase, NothingIsReadBeyondTheText) {
+    for_each_request([](const request& r, bool converts) {
+        if (r.alignment != 4096 || r.shape.size() != 2 || (r.kind > dc::cpu && r.type)) return;
+        const auto phrase = spell(r, converts);
+        for (std::size_t n = 0; n < phrase.size; ++n)
+            (void)read_request::from(std::string(phrase.view().substr(0, n)));  // the sanitizer watches
+    });
+}
+
+}  // namespace

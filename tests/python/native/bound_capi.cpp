@@ -1,0 +1,68 @@
+// tests/python/native/bound_capi.cpp: the shared functions in a module written by hand.
+#include <tenon/bind/function.hpp>
+
+#include "bound_functions.hpp"
+
+namespace {
+
+using tenon::py::function;
+
+PyMethodDef methods[] = {
+    function<&bound::total>("total", {"x"}),
+    function<&bound::total_2d>("total_2d", {"x"}),
+    function<&bound::threes>("threes", {"x"}),
+    function<&bound::exactly>("exactly", {"x"}),
+    function<&bound::scalar>("scalar", {"x"}),
+    function<&bound::last_c>("last_c", {"x"}),
+    function<&bound::last_f>("last_f", {"x"}),
+    function<&bound::length_aligned>("length_aligned", {"x"}),
+    function<&bound::fill>("fill", {"x", "value"}),
+    function<&bound::fill_2d>("fill_2d", {"x", "value"}),
+    function<&bound::total_any>("total_any", {"x"}),
+    function<&bound::count_true>("count_true", {"x"}),
+    function<&bound::length<std::int8_t>>("length_int8", {"x"}),
+    function<&bound::length<std::uint16_t>>("length_uint16", {"x"}),
+    function<&bound::length<std::int64_t>>("length_int64", {"x"}),
+    function<&bound::length<std::complex<float>>>("length_complex64", {"x"}),
+    function<&bound::length<std::complex<double>>>("length_complex128", {"x"}),
+    function<&bound::on_cpu>("on_cpu", {"x"}),
+    function<&bound::on_cuda>("on_cuda", {"x"}),
+    function<&bound::on_rocm>("on_rocm", {"x"}),
+    function<&bound::anywhere>("anywhere", {"x"}),
+    function<&bound::maybe>("maybe", {{"x", nullptr}}),
+    function<&bound::either>("either", {"x"}),
+    function<&bound::add>("add", {"x", "y", "out"}),
+    function<&bound::total_of>("total_of", {"xs"}),
+    function<&bound::totals>("totals", {"xs"}),
+    function<&bound::mixed>("mixed", {"xs"}),
+    function<&bound::total_of_when_told>("total_of_when_told", {"xs"}),
+    function<&bound::is_waiting>("is_waiting"),
+    function<&bound::tell>("tell"),
+    function<&bound::first_converted>("first_converted", {"x"}),
+    function<&bound::strides_c>("strides_c", {"x"}),
+    function<&bound::strides_f>("strides_f", {"x"}),
+    function<&bound::total_of_converted>("total_of_converted", {"xs"}),
+    function<&bound::report_conversions>("report_conversions", {"how"}),
+    function<&bound::reported_conversions>("reported_conversions"),
+    function<&bound::scale>("scale", {"x", {"s", 2.0}}, "Multiplies every element."),
+    function<&bound::widened>("widened", {"x"}),
+    function<&bound::counted>("counted", {"x", "rows", "columns"}),
+    function<&bound::zeros_like>("zeros_like", {"x"}),
+    function<&bound::same>("same", {"x"}),
+    function<&bound::pair_of>("pair_of", {"x"}),
+    function<&bound::both>("both", {"x"}),
+    function<&bound::named>("named", {"x"}),
+    function<&bound::keep>("keep", {"t"}),
+    function<&bound::kept_dtype>("kept_dtype", {"t"}),
+    function<&bound::numbers>("numbers", {"count", "said"}),
+    function<&bound::fail>("fail", {"x", "kind"}),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "bound_capi", nullptr, 0, methods, nullptr, nullptr, nullptr, nullptr,
+};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit_bound_capi() { return PyModule_Create(&definition); }

@@ -1,0 +1,109 @@
+# tests/python/test_bound_docs.py: what help() and stubs say of bound functions.
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pydoc
+import subprocess
+import sys
+
+import pytest
+from real_support import has
+
+ARRAY = "typing.Annotated[numpy.typing.ArrayLike, '{}']"
+RESULT = "typing.Annotated[typing.Any, '{}']"
+NUMBER = {"capi": "float", "nanobind": "float", "pybind11": "typing.SupportsFloat | typing.SupportsIndex"}
+VECTOR = ARRAY.format("float32[*]")
+
+#: The first line of a function's documentation; `{number}` is what the binder calls a number.
+SIGNATURES = {
+    "total": f"total(x: {ARRAY.format('float64[*]')}) -> float",
+    "threes": f"threes(x: {ARRAY.format('float32[*, 3]')}) -> int",
+    "exactly": f"exactly(x: {ARRAY.format('float32[2, 3]')}) -> float",
+    "scalar": f"scalar(x: {ARRAY.format('float64[]')}) -> float",
+    "last_c": f"last_c(x: {ARRAY.format('C-contiguous float32[*, *]')}) -> float",
+    "last_f": f"last_f(x: {ARRAY.format('F-contiguous float32[*, *]')}) -> float",
+    "length_aligned": f"length_aligned(x: {ARRAY.format('float32[*], aligned to 64 bytes')}) -> int",
+    "fill": f"fill(x: {ARRAY.format('writable float32[*]')}, value: {{number}}) -> None",
+    "total_any": f"total_any(x: {ARRAY.format('any[...]')}) -> float",
+    "on_rocm": f"on_rocm(x: {ARRAY.format('writable float32[*] on rocm')})"
+               " -> tuple[str, list[int], list[int], str, int, int]",
+    "anywhere": f"anywhere(x: {ARRAY.format('any[...] on any device')})"
+                " -> tuple[str, list[int], list[int], str, int, int]",
+    "maybe": f"maybe(x: {VECTOR} | None = None) -> int",
+    "either": f"either(x: {VECTOR} | {ARRAY.format('float64[*]')}) -> int",
+    "total_of": f"total_of(xs: collections.abc.Sequence[{ARRAY.format('float64[*]')}]) -> float",
+    "mixed": f"mixed(xs: tuple[{VECTOR}, {ARRAY.format('float64[*]')}]) -> float",
+    "first_converted": f"first_converted(x: {ARRAY.format('float32[*], or convertible')}) -> float",
+    "scale": f"scale(x: {VECTOR}, s: {{number}} = 2.0) -> {RESULT.format('float32[*]')}",
+    "pair_of": f"pair_of(x: {VECTOR}) -> tuple[{RESULT.format('float32[*]')}, {RESULT.format('float32[*]')}]",
+    "both": f"both(x: {VECTOR}) -> list[{RESULT.format('float32[*]')}]",
+    "named": f"named(x: {VECTOR}) -> dict[str, {RESULT.format('float32[*]')}]",
+    "keep": "keep(t: numpy.typing.ArrayLike) -> tenon.Tensor",
+}
+
+
+@pytest.fixture(scope="module", params=("capi", "pybind11", "nanobind"))
+def binder(request):
+    if request.param != "capi":
+        pytest.importorskip(request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("function", SIGNATURES)
+def test_signature(binder, function):
+    documented = getattr(importlib.import_module(f"bound_{binder}"), function).__doc__
+    assert documented.splitlines()[0] == SIGNATURES[function].format(number=NUMBER[binder])
+
+
+def test_the_words_of_the_author_follow(binder):
+    scale = importlib.import_module(f"bound_{binder}").scale
+    assert scale.__doc__.rstrip().splitlines()[1:] == ["", "Multiplies every element."]
+    shown = pydoc.plain(pydoc.render_doc(scale))
+    assert "scale(" in shown and "float32[*]" in shown and "Multiplies every element." in shown
+
+
+def test_inspect_sees_the_parameters_of_a_hand_written_module():
+    bound = importlib.import_module("bound_capi")
+    assert str(inspect.signature(bound.scale)) == "(x, s=2.0)"
+    assert str(inspect.signature(bound.maybe)) == "(x=None)"
+    assert str(inspect.signature(bound.tell)) == "()"
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    """The stub that nanobind writes of its module."""
+    pytest.importorskip("nanobind")
+    importlib.import_module("bound_nanobind")
+    out = tmp_path_factory.mktemp("stubs") / "bound_nanobind.pyi"
+    done = subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-m", "bound_nanobind", "-o", str(out)],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_the_stub_is_python(stub):
+    text = stub.read_text()
+    functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
+    assert set(SIGNATURES) <= set(functions)
+    x = functions["fill"].args.args[0]
+    assert ast.unparse(x.annotation) in ("Annotated[ArrayLike, 'writable float32[*]']",
+                                         "Annotated[numpy.typing.ArrayLike, 'writable float32[*]']")
+    made = functions["scale"].returns
+    assert made is not None and ast.unparse(made) == "Annotated[Any, 'float32[*]']"
+    for noise in ("tenon::", "std::", "@", "array<", "direct<"):
+        assert noise not in text.replace("@overload", "").replace("@staticmethod", ""), noise
+
+
+@pytest.mark.skipif(not has("mypy"), reason="mypy is not installed")
+def test_mypy_takes_the_stub(stub, tmp_path):
+    user = tmp_path / "user.py"
+    user.write_text("import bound_nanobind\n\nanswer: float = bound_nanobind.total([1.0])\nbound_nanobind.total(1, 2)\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--no-site-packages",
+                           "--ignore-missing-imports", "--no-error-summary",
+                           # To mypy two arrays are the same type, whatever stands behind it.
+                           "--disable-error-code=overload-cannot-match", str(user), str(stub)],
+                          capture_output=True, text=True, timeout=120, cwd=stub.parent)
+    assert done.stdout.splitlines() == [
+        f'{user}:4: error: Too many arguments for "total"  [call-arg]'], done.stdout + done.stderr
