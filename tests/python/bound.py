@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from test_examples import EXAMPLES, ROOT, WARNINGS, configure, run
+from building import ROOT, WARNINGS, configure, copy_of, install_to, run
 
+EXAMPLES = ROOT / "examples"
 GUIDES = ROOT / "docs" / "guides"
 
 # Each example with what it needs beside Tenon.
@@ -117,11 +118,10 @@ def build(session_folder: Path) -> Built:
     if folder.exists():
         pytest.fail("the build failed: the first test that needed it shows how")
     folder.mkdir()
-    configure(ROOT, folder / "tenon", "-DTENON_BUILD_TESTS=OFF", "-DTENON_BUILD_PYTHON=OFF")
-    run("cmake", "--install", folder / "tenon", "--prefix", folder / "prefix")
+    prefix = install_to(folder / "prefix", folder / "tenon")
     projects = []
     for example in filter(has_needs_of, NEEDS):
-        shutil.copytree(EXAMPLES / example, folder / example, ignore=shutil.ignore_patterns("build", "__pycache__"))
+        copy_of(EXAMPLES / example, folder)
         projects.append(example)
     for page in PAGES:
         if not has_needs_of(page.like):
@@ -139,7 +139,7 @@ def build(session_folder: Path) -> Built:
     configure(
         folder,
         folder / "build",
-        f"-Dtenon_ROOT={folder / 'prefix'}",
+        f"-Dtenon_ROOT={prefix}",
         f"-DCMAKE_CXX_FLAGS={WARNINGS} -O0",
         "-DCMAKE_NO_SYSTEM_FROM_IMPORTED=ON",  # or there would be no warnings from headers
         # In half the time: the sources of nanobind at once, and without the optimization pybind11 asks for.

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bound import NEEDS, Built, build
-from test_examples import EXAMPLES, assert_clean, is_installed, run
+from bound import EXAMPLES, NEEDS, Built, build
+from building import assert_clean, run
+from test_examples import is_installed
 
 # The libraries each example has a line for if they are installed.
 SHOWN = dict.fromkeys(NEEDS, {"torch": "PyTorch  ", "jax": "JAX  "}) | {"mdspan": {"torch": "PyTorch  "}}

@@ -11,8 +11,8 @@ import types
 import pytest
 import test_docs
 from bound import PAGES, Built, Page, build
+from building import assert_clean, run
 from real_support import need
-from test_examples import assert_clean, run
 
 BINDERS = [page for page in PAGES if page.name != "arrays"]
 OUR_WORD = "<!-- built by tests/python/test_guides.py"
