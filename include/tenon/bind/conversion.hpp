@@ -4,10 +4,13 @@
 
 #include <atomic>
 #include <string>
+#include <utility>
 
+#include <tenon/bind/refusal.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -34,10 +37,10 @@ inline conversion_hook set_conversion_hook(conversion_hook hook) noexcept {
     return bind::conversion_reporter.exchange(hook);
 }
 
-/// A hook that warns: "tenon: converted numpy.ndarray to float32[*] by a copy". Python's filters decide
-/// whether that is shown, or raised.
+/// A hook that warns: "tenon: an argument of type numpy.ndarray was copied to become float32[*]". Python's
+/// filters decide whether that is shown, or raised.
 inline void warn_of_conversion(const conversion& c) {
-    const std::string text = std::string("tenon: an argument of type ") + Py_TYPE(c.from)->tp_name +
+    const std::string text = "tenon: an argument of type " + bind::detail::type_name(c.from) +
                              " was copied to become " + c.expected;
     foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
 }
@@ -45,6 +48,10 @@ inline void warn_of_conversion(const conversion& c) {
 namespace bind {
 
 namespace detail {
+[[nodiscard]] inline bool is_in_order(const tensor_ref& t, memory_order order) noexcept {
+    return order == memory_order::any ||
+           (order == memory_order::c ? t.is_c_contiguous() : t.is_f_contiguous());
+}
 [[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
     const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
     if (!found) PyErr_Clear();
@@ -85,12 +92,13 @@ namespace detail {
 /// exception set when it cannot.
 [[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted) {
     py::ref made = py::ref::borrow(obj);
-    if (wanted.type && *wanted.type != got.dtype()) made = convert_type(made.get(), *wanted.type);
-    if (made && ((wanted.order == memory_order::c && !got.is_c_contiguous()) ||
-                 (wanted.order == memory_order::f && !got.is_f_contiguous()) ||
-                 (wanted.order != memory_order::any && made.get() != obj)))
-        made = convert_order(made.get(), wanted.order);
-    return made;
+    bool in_order = detail::is_in_order(got, wanted.order);
+    if (wanted.type && *wanted.type != got.dtype()) {
+        made = convert_type(obj, *wanted.type);
+        const auto look = [&](const tensor_ref& t) { in_order = detail::is_in_order(t, wanted.order); };
+        if (!made || !py::borrow(made.get(), {}, look)) return {};
+    }
+    return in_order ? std::move(made) : convert_order(made.get(), wanted.order);
 }
 
 /// Tells the hook, if there is one. False with its exception set.

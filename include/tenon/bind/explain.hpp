@@ -41,6 +41,21 @@ namespace detail {
 
 [[nodiscard]] inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
 
+[[nodiscard]] inline std::string too_many(Py_ssize_t takes, Py_ssize_t got) {
+    return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") + ", got " +
+           std::to_string(got);
+}
+
+/// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
+/// set when it is no sequence.
+[[nodiscard]] inline py::ref items_of(PyObject* obj) noexcept {
+    if (PySequence_Check(obj) == 0 || PyUnicode_Check(obj) || PyBytes_Check(obj)) {
+        PyErr_SetString(PyExc_TypeError, "tenon: not a sequence");
+        return {};
+    }
+    return py::ref::take(foreign_code([&] { return PySequence_Tuple(obj); }));
+}
+
 /// The phrases as one: "float32[*] or float64[*]".
 [[nodiscard]] inline std::string join(const std::vector<std::string_view>& phrases) {
     std::string out;
@@ -51,16 +66,16 @@ namespace detail {
 /// Why `obj` is none of the arrays named; empty text when it is one.
 [[nodiscard]] inline refusal why_none_of(PyObject* obj, const std::vector<std::string_view>& phrases,
                                          std::string_view who, std::string_view name) {
-    refusal first;
+    refusal closest;
     const std::string expected = join(phrases);
     for (const std::string_view p : phrases) {
         const auto wanted = read_request::from(p);
         if (!wanted) return {};
         refusal why = why_not(obj, wanted->value(), wanted->converts(), who, name, expected);
         if (why.text.empty()) return {};
-        if (first.text.empty()) first = std::move(why);
+        if (closest.text.empty() || (closest.other_type && !why.other_type)) closest = std::move(why);
     }
-    return first;
+    return closest;
 }
 
 /// An annotation for a reader: "float32[*] or None".
@@ -113,7 +128,10 @@ inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std
     };
     refusal out;
     const bool wants_dict = is_mapping(annotation);
-    if (wants_dict ? !PyDict_Check(obj) : !PyList_Check(obj) && !PyTuple_Check(obj)) {
+    const py::ref items = wants_dict ? py::ref() : items_of(obj);  // what is asked may change the list
+    if (!items && !wants_dict && is_call_over()) return out;
+    if (!items) PyErr_Clear();
+    if (wants_dict ? !PyDict_Check(obj) : !items) {
         out.text = who + (wants_dict ? " is not a dict of arrays" : " is not a list of arrays") +
                    ": expected each to be " + in_words(each) + ", got " + type_name(obj);
         return out;
@@ -123,16 +141,20 @@ inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std
         const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
         for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
             const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
-            if (text == nullptr) PyErr_Clear();
-            refusal why = look(value, text != nullptr ? quoted(text) : "?");
+            if (text == nullptr) {
+                PyErr_Clear();
+                out.text = who + " has a key that is no text: got " + type_name(key);
+                return out;
+            }
+            refusal why = look(value, quoted(text));
             if (!why.text.empty() || PyErr_Occurred() != nullptr) return why;
         }
         return out;
     }
-    const py::ref items = py::ref::take(PySequence_Tuple(obj));  // what is asked may change the list
-    const Py_ssize_t count = items ? PyTuple_GET_SIZE(items.get()) : 0;
-    if (items && !parts.empty() && static_cast<Py_ssize_t>(parts.size()) != count) {
-        out.text = who + " has " + std::to_string(count) + " items, expected " + std::to_string(parts.size());
+    const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+    if (!parts.empty() && static_cast<Py_ssize_t>(parts.size()) != count) {
+        out.text = who + " has the wrong length: expected " + std::to_string(parts.size()) + " items, got " +
+                   std::to_string(count);
         return out;
     }
     for (Py_ssize_t i = 0; i < count; ++i) {
@@ -176,8 +198,7 @@ inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std
             values[i] = given.values[next++];
     }
     if (next < given.positional && !takes_rest) {
-        out.text = "takes " + std::to_string(next - skipped) + " positional arguments, got " +
-                   std::to_string(given.positional - skipped);
+        out.text = too_many(next - skipped, given.positional - skipped);
         return out;
     }
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {

@@ -4,11 +4,14 @@
 // no overload fits: its message has the signatures in it, and nothing else is left of the types by then.
 #pragma once
 
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
+#include <tenon/abi/dlpack.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/request.hpp>
@@ -53,21 +56,34 @@ inline constexpr std::string_view bytes = " bytes";
 inline constexpr std::string_view convertible = ", or convertible";
 }  // namespace words
 
-/// The request in words, with a word more if what differs in element type or order is converted. What every
-/// element type needs anyway, its own alignment, is not said.
+/// What the elements need anyway where plain code reads them, and so is not said.
+[[nodiscard]] constexpr std::uint32_t natural_alignment(const request& r) noexcept {
+    const bool on_host = r.space == memory_space::host || r.kind == abi::device_code::cpu;
+    return r.type && on_host ? r.type->alignment() : 1U;
+}
+
+/// The element type by its name, or by its numbers when it has none.
+constexpr void spell_type(phrase& out, dtype type) noexcept {
+    // By hand: under its sanitizers GCC has no constant that compares a pointer with null (GCC bug 71962).
+    for (const dtype_entry& known : tenon::detail::dtype_table) {
+        if (known.type == type) {
+            out << known.name;
+            return;
+        }
+    }
+    out << "dtype(" << std::int64_t{type.code} << "," << std::int64_t{type.bits} << ","
+        << std::int64_t{type.lanes} << ")";
+}
+
+/// The request in words, with a word more if what differs in element type or order is converted.
 [[nodiscard]] constexpr phrase spell(const request& r, bool converts = false) noexcept {
     phrase out;
     if (r.writable) out << words::writable;
     if (r.order != memory_order::any) out << (r.order == memory_order::c ? words::c_order : words::f_order);
-    // Not by find_dtype: under -fsanitize=undefined GCC compares no address at compile time.
-    std::string_view known = r.type ? std::string_view() : words::any_type;
-    for (const dtype_entry& entry : tenon::detail::dtype_table)
-        if (r.type && entry.type == *r.type) known = entry.name;
-    if (!known.empty())
-        out << known;
+    if (r.type)
+        spell_type(out, *r.type);
     else
-        out << "dtype(" << std::int64_t{r.type->code} << "," << std::int64_t{r.type->bits} << ","
-            << std::int64_t{r.type->lanes} << ")";
+        out << words::any_type;
     out << "[";
     if (r.rank < 0 && r.shape.empty()) out << words::any_shape;
     const auto axes = r.shape.empty() ? static_cast<std::size_t>(r.rank < 0 ? 0 : r.rank) : r.shape.size();
@@ -85,7 +101,7 @@ inline constexpr std::string_view convertible = ", or convertible";
     } else if (r.space == memory_space::any) {
         out << words::on << words::any_place;
     }
-    if (r.alignment > (r.type ? r.type->alignment() : 1U))
+    if (r.alignment > natural_alignment(r))
         out << words::aligned << std::int64_t{r.alignment} << words::bytes;
     if (converts) out << words::convertible;
     return out;
@@ -115,12 +131,10 @@ private:
         return true;
     }
     static bool number(std::string_view& text, std::int64_t& out) noexcept {
-        std::size_t n = 0;
-        out = 0;
-        for (; n < text.size() && n < 18 && text[n] >= '0' && text[n] <= '9'; ++n)
-            out = out * 10 + (text[n] - '0');
-        text.remove_prefix(n);
-        return n != 0;
+        const auto end = std::from_chars(text.data(), text.data() + text.size(), out);
+        if (end.ec != std::errc() || text.front() == '-') return false;
+        text.remove_prefix(static_cast<std::size_t>(end.ptr - text.data()));
+        return true;
     }
     bool read_type(std::string_view& text) noexcept {
         std::int64_t code = 0, bits = 0, lanes = 0;
@@ -128,6 +142,7 @@ private:
             if (!number(text, code) || !skip(text, ",") || !number(text, bits) || !skip(text, ",") ||
                 !number(text, lanes) || !skip(text, ")"))
                 return false;
+            if (code > 0xff || bits > 0xff || lanes > 0xffff) return false;
             request_.type = dtype(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
                                   static_cast<std::uint16_t>(lanes));
             return true;
@@ -169,10 +184,10 @@ private:
         else if (skip(text, words::f_order))
             request_.order = memory_order::f;
         if (!read_type(text) || !read_extents(text) || !read_place(text)) return false;
-        if (request_.type) request_.alignment = request_.type->alignment();
+        request_.alignment = natural_alignment(request_);
         std::int64_t bytes = 0;
         if (skip(text, words::aligned)) {
-            if (!number(text, bytes) || !skip(text, words::bytes)) return false;
+            if (!number(text, bytes) || bytes > 0xffff'ffff || !skip(text, words::bytes)) return false;
             request_.alignment = static_cast<std::uint32_t>(bytes);
         }
         converts_ = skip(text, words::convertible);

@@ -59,6 +59,12 @@ struct pybind11_annotation<tensor> {
     static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
 };
 
+/// A result, or the exception that came instead: pybind11 would hide it behind one of its own.
+[[nodiscard]] inline pybind11::handle made(PyObject* result) {
+    if (result == nullptr) throw pybind11::error_already_set();
+    return result;
+}
+
 /// A parameter that is lent to the function for the length of the call.
 template <class P>
 class lent {
@@ -233,7 +239,7 @@ public:
     }
     template <typename A>
     static handle cast(A&& a, return_value_policy, handle) {
-        return tenon::bind::access::to_python(value_type(std::forward<A>(a)));
+        return tenon::bind::detail::made(tenon::bind::access::to_python(value_type(std::forward<A>(a))));
     }
     operator value_type*() { return &*value_; }
     operator value_type&() { return *value_; }
@@ -259,7 +265,7 @@ public:
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::py::to_python(std::move(t));
+        return tenon::bind::detail::made(tenon::py::to_python(std::move(t)));
     }
     operator tenon::tensor*() { return &slot_.value(); }
     operator tenon::tensor&() { return slot_.value(); }
@@ -275,10 +281,8 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        PyObject* const made =
-            t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
-        if (made == nullptr) throw error_already_set();
-        return made;
+        return tenon::bind::detail::made(t ? tenon::py::to_python(std::move(*t))
+                                           : tenon::py::raise(t.error(), "tenon: "));
     }
 };
 

@@ -68,6 +68,7 @@ private:
 struct refusal {
     std::string text;  ///< empty when the object fits
     py::ref cause;
+    bool other_type = false;   ///< it is an array, and its element type is what is wrong with it
     bool is_no_array = false;  ///< the object is no array at all, and may be what other casters take
 };
 
@@ -189,8 +190,10 @@ inline void write_list(std::string& out, extents numbers) {
     const auto met = check(got, wanted);
     if (met) return out;
     const std::string_view field = met.error().field;
+    out.other_type = field == "dtype";
     out.text = begin(detail::complaint(met.error(), wanted));
-    if (field == "device" && wanted.space == memory_space::host) out.text += " in host memory";
+    if (field == "device" && wanted.space == memory_space::host)
+        out.text += converts ? ", in host memory" : " in host memory";
     out.text += ", got " + detail::describe_tensor(got, obj);
     if (field == "data") {
         out.text += " at " + std::to_string(met.error().got) + " bytes past a multiple of " +

@@ -44,10 +44,10 @@ enum class loading : unsigned char {
     return static_cast<bool>(check(t, wanted));
 }
 
-/// The words of an array type, ended by a zero.
+/// What an array type asks for in words, ended by a zero.
 template <class Array>
 [[nodiscard]] const char* text_of() noexcept {
-    static constexpr phrase expected = Array::spelled;
+    static constexpr phrase expected = spell(Array::wanted);
     return expected.text;
 }
 
