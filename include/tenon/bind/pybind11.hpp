@@ -1,9 +1,11 @@
 // tenon/bind/pybind11.hpp: arrays and tensors as parameters and results of functions bound by pybind11.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -132,24 +134,44 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
 
 namespace tenon {
 
+namespace bind::detail {
+
+/// The module is a submodule of the other, and not one that it has imported.
+[[nodiscard]] inline bool is_submodule(PyObject* module, PyObject* of) noexcept {
+    const char* const outer = PyModule_Check(of) ? PyModule_GetName(of) : nullptr;
+    const char* const inner = outer != nullptr && PyModule_Check(module) ? PyModule_GetName(module) : nullptr;
+    if (inner == nullptr) return (PyErr_Clear(), false);
+    const std::string_view full = inner, prefix = outer;
+    return full.size() > prefix.size() && full.starts_with(prefix) && full[prefix.size()] == '.';
+}
+
+inline void hook_members(PyObject* scope, std::vector<PyObject*>& seen) {
+    seen.push_back(scope);
+    const auto members =
+        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope, "__dict__"));
+    if (!members) throw pybind11::error_already_set();
+    const pybind11::dict copy(members);
+    for (const auto& [name, member] : copy) {
+        PyObject* const object = member.ptr();
+        if (PyMethodDef* const definition = definition_of(object)) {
+            hook_definition<recorded_name>(*definition);
+            continue;
+        }
+        const bool is_class = PyType_Check(object) && pybind11::detail::get_type_info(
+                                                          reinterpret_cast<PyTypeObject*>(object)) != nullptr;
+        const bool is_new = std::find(seen.begin(), seen.end(), object) == seen.end();
+        if (is_new && (is_class || is_submodule(object, scope))) hook_members(object, seen);
+    }
+}
+
+}  // namespace bind::detail
+
 /// Makes every function of a module, its classes and theirs list the reasons when no overload takes its
 /// arguments. Called at the end of a module it holds from the first call on; without it, a function with
 /// several overloads does so from its second refusal on. A function with one needs nothing.
 inline void explain_overloads(const pybind11::handle& scope) {
-    const auto members =
-        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope.ptr(), "__dict__"));
-    if (!members) throw pybind11::error_already_set();
-    const pybind11::dict copy(members);
-    for (const auto& [name, member] : copy) {
-        if (PyMethodDef* const definition = bind::detail::definition_of(member.ptr()))
-            bind::hook_definition<bind::detail::recorded_name>(*definition);
-        else if (PyType_Check(member.ptr()) &&
-                 pybind11::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr())) != nullptr &&
-                 member.ptr() != scope.ptr())
-            explain_overloads(member);
-        else if (PyModule_Check(member.ptr()))
-            explain_overloads(member);
-    }
+    std::vector<PyObject*> seen;
+    bind::detail::hook_members(scope.ptr(), seen);
 }
 
 }  // namespace tenon
