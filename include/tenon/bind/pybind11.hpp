@@ -79,6 +79,12 @@ private:
     slot<P> slot_;
 };
 
+/// A result, or the pending exception: pybind11 would put one of its own before it.
+[[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
+    if (made == nullptr) throw pybind11::error_already_set();
+    return made;
+}
+
 template <class Arg>
 using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<std::remove_cvref_t<Arg>>,
                                       pyb::make_caster<Arg>>;
@@ -255,7 +261,8 @@ public:
     }
     template <typename A>
     static handle cast(A&& a, return_value_policy, handle) {
-        return tenon::bind::access::to_python(value_type(std::forward<A>(a)));
+        return tenon::bind::detail::or_throw(
+            tenon::bind::access::to_python(value_type(std::forward<A>(a))));
     }
     operator value_type*() { return &*value_; }
     operator value_type&() { return *value_; }
@@ -281,7 +288,7 @@ public:
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::py::to_python(std::move(t));
+        return tenon::bind::detail::or_throw(tenon::py::to_python(std::move(t)));
     }
     operator tenon::tensor*() { return &slot_.value(); }
     operator tenon::tensor&() { return slot_.value(); }
@@ -297,10 +304,8 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        PyObject* const made =
-            t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
-        if (made == nullptr) throw error_already_set();
-        return made;
+        return tenon::bind::detail::or_throw(t ? tenon::py::to_python(std::move(*t))
+                                               : tenon::py::raise(t.error(), "tenon: "));
     }
 };
 
