@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +11,15 @@
 
 namespace {
 
-using tenon::bind::container_kind;
+using tenon::bind::element_annotation;
+using tenon::bind::is_container;
+using tenon::bind::is_mapping;
+using tenon::bind::mentions_phrase;
 using tenon::bind::parameter_text;
-using tenon::bind::phrases_in;
-using tenon::bind::read_container;
+using tenon::bind::phrase_of;
 using tenon::bind::read_signature;
+using tenon::bind::tuple_parts;
+using tenon::bind::union_parts;
 using views = std::vector<std::string_view>;
 
 /// "name:annotation", with "=" for a default, stars, and "!" for what is given by its name only.
@@ -63,8 +68,10 @@ TEST(Signature, TextThatEndsEarly) {
     for (std::size_t n = 0; n <= whole.size(); ++n) {
         const std::string cut = whole.substr(0, n);
         EXPECT_LE(read_signature(cut).size(), 3U) << cut;
-        (void)phrases_in(cut);
-        (void)read_container(cut);
+        (void)mentions_phrase(cut);
+        for (const std::string_view part : union_parts(cut)) (void)phrase_of(part);
+        (void)tuple_parts(cut);
+        (void)element_annotation(cut);
     }
     EXPECT_EQ(shown("f(x: int"), "x:int");
     EXPECT_EQ(shown("f(x: str = 'never ends)"), "x:str=");
@@ -72,32 +79,39 @@ TEST(Signature, TextThatEndsEarly) {
 }
 
 TEST(Signature, Phrases) {
-    EXPECT_EQ(phrases_in("int"), views{});
-    EXPECT_EQ(phrases_in("typing.Annotated[typing.Any, 'float32[*]']"), views{});
-    EXPECT_EQ(phrases_in("typing.Annotated[numpy.typing.ArrayLike, 'float32[*, 3], aligned to 64 bytes']"),
-              views{"float32[*, 3], aligned to 64 bytes"});
-    EXPECT_EQ(phrases_in("typing.Annotated[ArrayLike, 'a[]'] | typing.Annotated[ArrayLike, 'b[]'] | None"),
-              (views{"a[]", "b[]"}));
-    EXPECT_EQ(phrases_in("numpy.typing.ArrayLike"), views{"any[...] on any device"});
-    EXPECT_EQ(phrases_in("list[numpy.typing.ArrayLike]"), views{"any[...] on any device"});
+    EXPECT_EQ(phrase_of("int"), std::nullopt);
+    EXPECT_EQ(phrase_of("typing.Annotated[typing.Any, 'float32[*]']"), std::nullopt);
+    EXPECT_EQ(phrase_of("typing.Annotated[numpy.typing.ArrayLike, numpy.float32]"), std::nullopt)
+        << "pybind11's own";
+    EXPECT_EQ(phrase_of("typing.Annotated[numpy.typing.ArrayLike, 'float32[*, 3], aligned to 64 bytes']"),
+              "float32[*, 3], aligned to 64 bytes");
+    EXPECT_EQ(phrase_of("numpy.typing.ArrayLike"), "any[...] on any device");
+    EXPECT_TRUE(mentions_phrase("list[numpy.typing.ArrayLike]"));
+    EXPECT_TRUE(mentions_phrase("int | typing.Annotated[numpy.typing.ArrayLike, 'a[]']"));
+    EXPECT_FALSE(mentions_phrase("typing.Annotated[numpy.typing.ArrayLike, numpy.float32]"));
+    EXPECT_EQ(union_parts("typing.Annotated[A, 'a[] | b'] | None | dict[str, x | y]"),
+              (views{"typing.Annotated[A, 'a[] | b']", "None", "dict[str, x | y]"}));
 }
 
 TEST(Signature, Containers) {
-    const auto kind = [](std::string_view annotation) { return read_container(annotation).kind; };
-    const auto elements = [](std::string_view annotation) { return read_container(annotation).elements; };
-    EXPECT_EQ(kind("int"), container_kind::none);
-    EXPECT_EQ(kind("typing.Annotated[numpy.typing.ArrayLike, 'list[*]']"), container_kind::none);
-    EXPECT_EQ(kind("list"), container_kind::none) << "nothing is said of its items";
-    EXPECT_EQ(kind("list[]"), container_kind::none);
-    for (const auto list : {"list[x]", "collections.abc.Sequence[x]", "typing.List[x]", "set[x]"})
-        EXPECT_EQ(kind(list), container_kind::list) << list;
-    for (const auto dict : {"dict[str, x]", "collections.abc.Mapping[str, x]", "Dict[str, x]"})
-        EXPECT_EQ(kind(dict), container_kind::dict) << dict;
-    EXPECT_EQ(kind("tuple[x, y]"), container_kind::tuple);
-    EXPECT_EQ(elements("list[Annotated[ArrayLike, 'a[*, 3]']] | None"),
-              views{"Annotated[ArrayLike, 'a[*, 3]']"});
-    EXPECT_EQ(elements("dict[str, list[x, y]]"), (views{"str", "list[x, y]"}));
-    EXPECT_EQ(elements("tuple[A['],'], int, tuple[B, C]]"), (views{"A['],']", "int", "tuple[B, C]"}));
+    EXPECT_FALSE(is_container("int"));
+    EXPECT_FALSE(is_container("typing.Annotated[numpy.typing.ArrayLike, 'list[*]']"));
+    for (const auto list : {"list[x]", "collections.abc.Sequence[x]", "set[x]", "tuple[x, y]"}) {
+        EXPECT_TRUE(is_container(list)) << list;
+        EXPECT_FALSE(is_mapping(list)) << list;
+        EXPECT_EQ(element_annotation(list), "x") << list;
+    }
+    for (const auto dict : {"dict[str, x]", "collections.abc.Mapping[str, x]"}) {
+        EXPECT_TRUE(is_container(dict) && is_mapping(dict)) << dict;
+        EXPECT_EQ(element_annotation(dict), "x") << dict;
+    }
+    EXPECT_EQ(element_annotation("list"), "") << "nothing is said of its items";
+    EXPECT_EQ(element_annotation("list[]"), "");
+    EXPECT_EQ(element_annotation("list[Annotated[ArrayLike, 'a[*, 3]']]"), "Annotated[ArrayLike, 'a[*, 3]']");
+    EXPECT_EQ(element_annotation("dict[str, list[x, y]]"), "list[x, y]");
+    EXPECT_EQ(tuple_parts("tuple[A['],'], int, tuple[B, C]]"), (views{"A['],']", "int", "tuple[B, C]"}));
+    EXPECT_EQ(tuple_parts("tuple[int, ...]"), views{}) << "any length";
+    EXPECT_EQ(tuple_parts("list[int]"), views{});
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // tenon/bind/pybind11.hpp: arrays and tensors as parameters and results of functions bound by pybind11.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -59,12 +61,6 @@ struct pybind11_annotation<tensor> {
     static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
 };
 
-/// A result, or the exception that came instead: pybind11 would hide it behind one of its own.
-[[nodiscard]] inline pybind11::handle made(PyObject* result) {
-    if (result == nullptr) throw pybind11::error_already_set();
-    return result;
-}
-
 /// A parameter that is lent to the function for the length of the call.
 template <class P>
 class lent {
@@ -82,6 +78,12 @@ public:
 private:
     slot<P> slot_;
 };
+
+/// A result, or the pending exception: pybind11 would put one of its own before it.
+[[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
+    if (made == nullptr) throw pybind11::error_already_set();
+    return made;
+}
 
 template <class Arg>
 using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<std::remove_cvref_t<Arg>>,
@@ -138,24 +140,44 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
 
 namespace tenon {
 
+namespace bind::detail {
+
+/// The module is a submodule of the other, and not one that it has imported.
+[[nodiscard]] inline bool is_submodule(PyObject* module, PyObject* of) noexcept {
+    const char* const outer = PyModule_Check(of) ? PyModule_GetName(of) : nullptr;
+    const char* const inner = outer != nullptr && PyModule_Check(module) ? PyModule_GetName(module) : nullptr;
+    if (inner == nullptr) return (PyErr_Clear(), false);
+    const std::string_view full = inner, prefix = outer;
+    return full.size() > prefix.size() && full.starts_with(prefix) && full[prefix.size()] == '.';
+}
+
+inline void hook_members(PyObject* scope, std::vector<PyObject*>& seen) {
+    seen.push_back(scope);
+    const auto members =
+        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope, "__dict__"));
+    if (!members) throw pybind11::error_already_set();
+    const pybind11::dict copy(members);
+    for (const auto& [name, member] : copy) {
+        PyObject* const object = member.ptr();
+        if (PyMethodDef* const definition = definition_of(object)) {
+            hook_definition<recorded_name>(*definition);
+            continue;
+        }
+        const bool is_class = PyType_Check(object) && pybind11::detail::get_type_info(
+                                                          reinterpret_cast<PyTypeObject*>(object)) != nullptr;
+        const bool is_new = std::find(seen.begin(), seen.end(), object) == seen.end();
+        if (is_new && (is_class || is_submodule(object, scope))) hook_members(object, seen);
+    }
+}
+
+}  // namespace bind::detail
+
 /// Makes every function of a module, its classes and theirs list the reasons when no overload takes its
 /// arguments. Called at the end of a module it holds from the first call on; without it, a function with
 /// several overloads does so from its second refusal on. A function with one needs nothing.
 inline void explain_overloads(const pybind11::handle& scope) {
-    const auto members =
-        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope.ptr(), "__dict__"));
-    if (!members) throw pybind11::error_already_set();
-    const pybind11::dict copy(members);
-    for (const auto& [name, member] : copy) {
-        if (PyMethodDef* const definition = bind::detail::definition_of(member.ptr()))
-            bind::hook_definition<bind::detail::recorded_name>(*definition);
-        else if (PyType_Check(member.ptr()) &&
-                 pybind11::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr())) != nullptr &&
-                 member.ptr() != scope.ptr())
-            explain_overloads(member);
-        else if (PyModule_Check(member.ptr()))
-            explain_overloads(member);
-    }
+    std::vector<PyObject*> seen;
+    bind::detail::hook_members(scope.ptr(), seen);
 }
 
 }  // namespace tenon
@@ -239,7 +261,7 @@ public:
     }
     template <typename A>
     static handle cast(A&& a, return_value_policy, handle) {
-        return tenon::bind::detail::made(tenon::bind::access::to_python(value_type(std::forward<A>(a))));
+        return tenon::bind::detail::or_throw(tenon::bind::access::to_python(value_type(std::forward<A>(a))));
     }
     operator value_type*() { return &*value_; }
     operator value_type&() { return *value_; }
@@ -265,7 +287,7 @@ public:
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::bind::detail::made(tenon::py::to_python(std::move(t)));
+        return tenon::bind::detail::or_throw(tenon::py::to_python(std::move(t)));
     }
     operator tenon::tensor*() { return &slot_.value(); }
     operator tenon::tensor&() { return slot_.value(); }
@@ -281,8 +303,8 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        return tenon::bind::detail::made(t ? tenon::py::to_python(std::move(*t))
-                                           : tenon::py::raise(t.error(), "tenon: "));
+        return tenon::bind::detail::or_throw(t ? tenon::py::to_python(std::move(*t))
+                                               : tenon::py::raise(t.error(), "tenon: "));
     }
 };
 

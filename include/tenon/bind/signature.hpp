@@ -26,6 +26,14 @@ inline std::string_view trim(std::string_view s) noexcept {
     return s;
 }
 
+/// Whether a quote at `at` opens text: "'a'", "b'a'", but not the one of "<Bob's object>".
+inline bool opens_text(std::string_view s, std::size_t at) noexcept {
+    const auto is_letter = [&](std::size_t i) {
+        return (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= '0' && s[i] <= '9');
+    };
+    return at == 0 || !is_letter(at - 1) || (s[at - 1] == 'b' && (at == 1 || !is_letter(at - 2)));
+}
+
 /// The first place outside of brackets and quotes where one of `marks` stands, or the end.
 inline std::size_t find_outside(std::string_view s, std::string_view marks) noexcept {
     int depth = 0;
@@ -40,7 +48,7 @@ inline std::size_t find_outside(std::string_view s, std::string_view marks) noex
         } else if (depth == 0 && marks.find(c) != std::string_view::npos) {
             return i;
         } else if (c == '\'' || c == '"') {
-            quote = c;
+            if (opens_text(s, i)) quote = c;
         } else if (c == '(' || c == '[' || c == '{') {
             ++depth;
         } else if (c == ')' || c == ']' || c == '}') {

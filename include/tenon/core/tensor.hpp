@@ -69,9 +69,11 @@ public:
 
     /// Another tensor of the same memory: it is given back when both are gone. For a class that holds a
     /// tensor and hands it out again and again. One thread at a time, like everything that changes a tensor.
+    /// Neither is a copy that nobody else sees from then on.
     [[nodiscard]] result<tensor> share() noexcept {
         keep_alive second;
         if (!detail::share_owner(owner_, second)) return out_of_memory("owner");
+        flags_ &= ~abi::flag::is_copied;
         std::optional<tensor> out;
         if (auto ok = keep(*this, second, out); !ok) return ok.error();
         return std::move(*out);
