@@ -163,6 +163,28 @@ def test_the_hook_is_not_told_of_what_was_not_passed_on(bound, reporting):
     assert bound.reported_conversions() == []
 
 
+class Converting(Producer):
+    """Converts itself, and counts how often."""
+
+    conversions = 0
+
+    def astype(self, dtype):
+        self.conversions += 1
+        return Producer(shape=self.shape, data=bytes(64))
+
+    def __init__(self, shape, **fields):
+        super().__init__(shape=shape, dtype=FLOAT64, **fields)
+        self.shape = shape
+
+
+def test_what_would_be_refused_anyway_is_not_converted(bound):
+    fits, too_long = Converting((3,)), Converting((2, 3))
+    assert bound.first_converted(fits) == 0.0
+    with pytest.raises(TypeError, match="wrong number of axes"):
+        bound.first_converted(too_long)
+    assert (fits.conversions, too_long.conversions) == (1, 0)
+
+
 def test_what_the_hook_raises_ends_the_call(bound, reporting):
     numpy = need("numpy")
     reporting("raise")
