@@ -75,8 +75,10 @@ TEST(Share, OnAnotherThread) {
     {
         tensor a = counted(releases);
         std::vector<tensor> shares;
+        shares.reserve(64);
         for (int i = 0; i < 64; ++i) shares.push_back(a.share().value());
         std::vector<std::thread> threads;
+        threads.reserve(shares.size());
         for (tensor& t : shares)
             threads.emplace_back([mine = std::move(t)]() mutable { const tensor gone = std::move(mine); });
         for (std::thread& t : threads) t.join();

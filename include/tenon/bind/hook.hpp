@@ -80,6 +80,7 @@ struct keyword_stand {
 private:
     TENON_COLD static void explain(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
         std::vector<PyObject*> values;
+        values.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(args)));
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
         py::ref names;
         if (keywords != nullptr) {

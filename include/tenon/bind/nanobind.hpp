@@ -273,7 +273,7 @@ struct type_caster<tenon::tensor> {
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::py::to_python(std::move(t));
+        return tenon::py::to_python(std::forward<Tensor>(t));
     }
     explicit operator Value*() { return &slot_.value(); }
     explicit operator Value&() { return slot_.value(); }

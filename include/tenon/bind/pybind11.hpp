@@ -125,6 +125,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
     if (definition == nullptr || !hook_definition<recorded_name>(*definition)) return false;
     if (function.next != nullptr || function.def == nullptr || function.is_operator) return false;
     std::vector<PyObject*> values;
+    values.reserve(call.args.size());
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
     if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
     const std::string signature = function.signature;
@@ -287,7 +288,7 @@ public:
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::bind::detail::or_throw(tenon::py::to_python(std::move(t)));
+        return tenon::bind::detail::or_throw(tenon::py::to_python(std::forward<Tensor>(t)));
     }
     operator tenon::tensor*() { return &slot_.value(); }
     operator tenon::tensor&() { return slot_.value(); }

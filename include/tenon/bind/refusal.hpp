@@ -99,7 +99,7 @@ inline void write_list(std::string& out, extents numbers) {
 [[nodiscard]] inline std::string describe_tensor(const tensor_ref& t, PyObject* obj) {
     std::string out = name(t.dtype()) + "[";
     write_list(out, t.shape());
-    out += "]";
+    out += ']';
     if (t.ndim() > 0) {
         out += " with strides (";
         write_list(out, t.strides());

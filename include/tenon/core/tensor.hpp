@@ -76,7 +76,7 @@ public:
         flags_ &= ~abi::flag::is_copied;
         std::optional<tensor> out;
         if (auto ok = keep(*this, second, out); !ok) return ok.error();
-        return std::move(*out);
+        return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
     }
 
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------

@@ -63,7 +63,7 @@ PYBIND11_MODULE(bound_pybind11, m) {
 
     bound::bind_overloads(m);
     auto explained = m.def_submodule("explained", "The same overloads, explained from the first call on.");
-    explained.def("by_dtype", [](tenon::array<const float, 1>) { return "float32"; }, "x"_a);
-    explained.def("by_dtype", [](tenon::array<const double, 1>) { return "float64"; }, "x"_a);
+    explained.def("by_dtype", [](const tenon::array<const float, 1>&) { return "float32"; }, "x"_a);
+    explained.def("by_dtype", [](const tenon::array<const double, 1>&) { return "float64"; }, "x"_a);
     tenon::explain_overloads(explained);
 }
