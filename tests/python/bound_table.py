@@ -82,10 +82,11 @@ def torch() -> Any:
     return torch
 
 
-def jnp() -> Any:
-    import jax.numpy
+def jax_ones(shape: Any, dtype: str = "float32") -> Any:
+    """On the CPU, also where JAX would take a GPU."""
+    import jax
 
-    return jax.numpy
+    return jax.device_put(jax.numpy.ones(shape, dtype), jax.devices("cpu")[0])
 
 
 class Subclassed:
@@ -504,22 +505,22 @@ def said_by(row: Row) -> str:
     """The message, with the types' names as they are here."""
     if JAX_ARRAY not in row.message:
         return row.message
-    kind = type(jnp().ones(1))
+    kind = type(jax_ones(1))
     return row.message.replace(JAX_ARRAY, f"{kind.__module__}.{kind.__name__}")
 
 
 def is_jax(values: list) -> Any:
-    return lambda _, result: isinstance(result, jnp().ndarray) and result.tolist() == values
+    return lambda _, result: isinstance(result, type(jax_ones(1))) and result.tolist() == values
 
 
-takes("jax", "total_2d", lambda: Call(jnp().ones((2, 3))), 6.0, "jax")
-takes("jax, a result", "scale", lambda: Call(jnp().ones(3)), is_jax([2.0] * 3), "jax")
-takes("jax, another shape and dtype as a result", "counted", lambda: Call(jnp().ones(1), 1, 2), is_jax([[0, 1]]), "jax")
-takes("jax, converted", "first_converted", lambda: Call(jnp().ones(3, "int32")), 1.0, "jax")
-takes("jax, converted, in order as it is", "strides_c", lambda: Call(jnp().ones((2, 3), "int32")), [3, 1], "jax")
-refuses("jax, another dtype", "total_2d", lambda: Call(jnp().ones((2, 3), "int32")),
+takes("jax", "total_2d", lambda: Call(jax_ones((2, 3))), 6.0, "jax")
+takes("jax, a result", "scale", lambda: Call(jax_ones(3)), is_jax([2.0] * 3), "jax")
+takes("jax, another shape and dtype as a result", "counted", lambda: Call(jax_ones(1), 1, 2), is_jax([[0, 1]]), "jax")
+takes("jax, converted", "first_converted", lambda: Call(jax_ones(3, "int32")), 1.0, "jax")
+takes("jax, converted, in order as it is", "strides_c", lambda: Call(jax_ones((2, 3), "int32")), [3, 1], "jax")
+refuses("jax, another dtype", "total_2d", lambda: Call(jax_ones((2, 3), "int32")),
         "argument 'x' has the wrong dtype: expected float32[*, *], got int32[2, 3] with strides (3, 1), read-only, on "
         f"cpu ({JAX_ARRAY}); try x.astype('float32')", "jax")
-refuses("jax, for writing", "fill", lambda: Call(jnp().ones(3), 1.0),
+refuses("jax, for writing", "fill", lambda: Call(jax_ones(3), 1.0),
         "argument 'x' is read-only: expected writable float32[*], got float32[3] with strides (1,), read-only, on cpu "
         f"({JAX_ARRAY}); try numpy.array(x)", "jax")

@@ -27,6 +27,7 @@ PyMethodDef methods[] = {
     function<&bound::length<std::complex<double>>>("length_complex128", {"x"}),
     function<&bound::on_cpu>("on_cpu", {"x"}),
     function<&bound::on_cuda>("on_cuda", {"x"}),
+    function<&bound::fresh_on_cuda>("fresh_on_cuda", {"x"}),
     function<&bound::on_rocm>("on_rocm", {"x"}),
     function<&bound::anywhere>("anywhere", {"x"}),
     function<&bound::maybe>("maybe", {{"x", nullptr}}),

@@ -91,6 +91,7 @@ std::tuple<std::string, ints, ints, std::string, std::uint64_t, std::uint64_t> s
 }
 inline auto on_cpu(array<const float, 1, tenon::cpu> x) { return seen(x); }
 inline auto on_cuda(array<const float, 1, tenon::cuda> x) { return seen(x); }
+inline auto fresh_on_cuda(array<const float, 1, tenon::cuda> x) { return tenon::empty_like(x); }
 inline auto on_rocm(array<float, 1, tenon::rocm> x) { return seen(x); }
 inline auto anywhere(array<const void, tenon::dynamic_rank, tenon::any_device> x) { return seen(x); }
 

@@ -34,6 +34,7 @@ NB_MODULE(bound_nanobind, m) {
     m.def("length_complex128", &bound::length<std::complex<double>>, "x"_a);
     m.def("on_cpu", &bound::on_cpu, "x"_a);
     m.def("on_cuda", &bound::on_cuda, "x"_a);
+    m.def("fresh_on_cuda", &bound::fresh_on_cuda, "x"_a);
     m.def("on_rocm", &bound::on_rocm, "x"_a);
     m.def("anywhere", &bound::anywhere, "x"_a);
     m.def("maybe", &bound::maybe, "x"_a = nb::none());
