@@ -234,6 +234,33 @@ def test_a_capsule_that_was_refused_can_still_be_used(bound):
         del capsule, caught
 
 
+def test_capsules_stay_whole_when_another_argument_is_refused(bound):
+    """In every kind of parameter: they are taken when all the arguments fit."""
+    structs = [Producer(shape=(6,)).struct for _ in range(4)]
+    with exactly_once(*structs):
+        capsules = [struct.capsule() for struct in structs]
+        with pytest.raises(TypeError):
+            bound.sizes_times(*capsules, "not a number")
+        assert bound.sizes_times(*capsules, 2) == 48
+        with pytest.raises(TypeError, match="consumed already"):
+            bound.sizes_times(*capsules, 2)
+        del capsules
+
+
+@pytest.mark.parametrize("places", [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)])
+def test_one_capsule_for_two_arguments_is_refused_and_released_once(bound, places):
+    numpy = pytest.importorskip("numpy")
+    struct = Producer(shape=(6,)).struct
+    with exactly_once(struct):
+        capsule = struct.capsule()
+        arguments = [numpy.ones(6, "float32")] * 4
+        for place in places:
+            arguments[place] = capsule
+        with pytest.raises(BufferError, match="consumed already"):
+            bound.sizes_times(*arguments, 2)
+        del capsule, arguments
+
+
 def test_a_borrowed_argument_is_asked_for_once(bound):
     fake = Producer(shape=(2, 3))
     with exactly_once(fake.struct, exports=1):

@@ -220,7 +220,10 @@ struct type_caster<tenon::bind::direct<P>> {
             throw python_error();
         return answer == tenon::bind::loading::done;
     }
-    explicit operator Value() { return {&slot_.value()}; }
+    explicit operator Value() {  // all arguments have been loaded
+        if (!slot_.settle()) throw python_error();
+        return {&slot_.value()};
+    }
 
 private:
     tenon::bind::slot<P> slot_;
@@ -267,7 +270,8 @@ struct type_caster<tenon::tensor> {
     }
 
     bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
-        return tenon::bind::detail::put_off_pending(slot_.load(src.ptr(), false), src.ptr());
+        return tenon::bind::detail::put_off_pending(tenon::bind::load_settled(slot_, src.ptr(), false),
+                                                    src.ptr());
     }
     template <typename Tensor>
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {

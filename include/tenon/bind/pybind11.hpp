@@ -73,6 +73,7 @@ public:
             throw pybind11::error_already_set();
         return answer == loading::done;
     }
+    [[nodiscard]] bool settle() noexcept { return slot_.settle(); }
     [[nodiscard]] P& value() noexcept { return slot_.value(); }
 
 private:
@@ -207,7 +208,9 @@ public:
     static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::caster_for<Args>::name)...);
 
     bool load_args(function_call& call) {
-        return load_all(call, indices{}) || tenon::bind::detail::refuse(call);
+        if (!load_all(call, indices{})) return tenon::bind::detail::refuse(call);
+        if (!settle_all(indices{})) throw error_already_set();
+        return true;
     }
 
     template <typename Return, typename Guard, typename Func>
@@ -224,6 +227,10 @@ private:
     template <std::size_t... I>
     bool load_all(function_call& call, std::index_sequence<I...>) {
         return (std::get<I>(casters_).load(call.args[I], call.args_convert[I]) && ...);
+    }
+    template <std::size_t... I>
+    bool settle_all(std::index_sequence<I...>) {
+        return (tenon::bind::settle(std::get<I>(casters_)) && ...);
     }
     template <typename Guard, typename Func, std::size_t... I>
     decltype(auto) run(Func& f, std::index_sequence<I...>) {
@@ -280,7 +287,7 @@ public:
     using cast_op_type = movable_cast_op_type<T_>;
 
     bool load(handle src, bool) {
-        const auto answer = slot_.load(src.ptr(), false);
+        const auto answer = tenon::bind::load_settled(slot_, src.ptr(), false);
         if (answer == tenon::bind::loading::raised) throw error_already_set();
         return answer == tenon::bind::loading::done;
     }

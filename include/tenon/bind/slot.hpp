@@ -62,7 +62,10 @@ template <class Array>
     return static_cast<bool>(check(seen, wanted));
 }
 
-/// Room for an argument of type `P`, good for the length of the call. `load` may be called once.
+/// Room for an argument of type `P`, good for the length of the call. `load` may be called once. When all
+/// arguments have been loaded, and before the function runs, `settle` takes what can be taken once: a bare
+/// capsule that fits is only looked at until then, so that a call that is refused for another argument leaves
+/// it for the next overload, or whoever else wants it. False with an exception set when it is gone by then.
 template <class P>
 class slot;
 
@@ -73,8 +76,7 @@ class slot<P> {
 public:
     slot() noexcept {}  // NOLINT(modernize-use-equals-default): = default would let a tuple zero the storage
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
-        if (!fits_capsule(obj, P::wanted)) [[unlikely]]
-            return loading::refused;
+        got_.looking = PyCapsule_CheckExact(obj);
         if (!reach(obj, P::wanted.writable, got_)) [[unlikely]]
             return refuse_or_raise();
         if (!check(got_, P::wanted)) [[unlikely]] {
@@ -85,6 +87,8 @@ public:
         }
         return lend(obj);
     }
+    [[nodiscard]] bool is_settled() const noexcept { return !got_.looking; }
+    [[nodiscard]] bool settle() noexcept { return is_settled() || take_capsule(); }
     [[nodiscard]] P& value() noexcept { return *value_; }
 
 private:
@@ -96,10 +100,19 @@ private:
         value_.emplace(access::lend<P>(got_, stream, obj));
         return loading::done;
     }
+    TENON_COLD [[nodiscard]] bool take_capsule() noexcept {
+        PyObject* const capsule = value_->object();
+        value_.reset();
+        got_.looking = false;
+        if (!reach(capsule, P::wanted.writable, got_)) return false;
+        if (auto met = check(got_, P::wanted); !met) return py::raise(met.error(), "tenon: ") != nullptr;
+        return lend(capsule) == loading::done;
+    }
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
         converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
         got_.owner.reset();
+        got_.looking = false;
         if (!reach(converted_.get(), false, got_)) return refuse_or_raise();
         if (!check(got_, P::wanted)) return loading::refused;
         if (!report_conversion(obj, converted_.get(), text_of<P>())) return loading::raised;
@@ -126,6 +139,13 @@ public:
         if (answer == loading::done) value_.emplace(inner_.value());
         return answer;
     }
+    [[nodiscard]] bool settle() noexcept {
+        if (!value_ || inner_.is_settled()) return true;
+        value_.reset();
+        if (!inner_.settle()) return false;
+        value_.emplace(inner_.value());
+        return true;
+    }
     [[nodiscard]] std::optional<P>& value() noexcept { return value_; }
 
 private:
@@ -143,6 +163,16 @@ public:
         loading answer = try_each(obj, false);
         if (answer == loading::refused && may_convert && (P::converts || ...)) answer = try_each(obj, true);
         return answer;
+    }
+    [[nodiscard]] bool settle() noexcept {
+        const auto settle_one = [&]<class Q>(std::type_identity<Q>) {
+            auto* const room = std::get_if<slot<Q>>(&room_);
+            if (room == nullptr || room->is_settled()) return true;
+            if (!room->settle()) return false;
+            value_.emplace(std::in_place_type<Q>, room->value());
+            return true;
+        };
+        return (settle_one(std::type_identity<P>{}) && ...);
     }
     [[nodiscard]] std::variant<P...>& value() noexcept { return *value_; }
 
@@ -168,12 +198,21 @@ template <>
 class slot<tensor> {
 public:
     [[nodiscard]] loading load(PyObject* obj, bool) noexcept {
+        if (PyCapsule_CheckExact(obj)) {
+            capsule_ = obj;
+            return fits_capsule(obj, {}) ? loading::done : loading::refused;
+        }
         value_ = py::from_python(obj);
         return value_ ? loading::done : refuse_or_raise();
+    }
+    [[nodiscard]] bool settle() noexcept {
+        if (capsule_ != nullptr) value_ = py::from_python(std::exchange(capsule_, nullptr));
+        return value_.has_value();
     }
     [[nodiscard]] tensor& value() noexcept { return *value_; }
 
 private:
+    PyObject* capsule_ = nullptr;
     std::optional<tensor> value_;
 };
 
@@ -203,6 +242,22 @@ template <class Array>
 } catch (...) {
     py::raise_caught();
     return loading::raised;
+}
+
+/// Settles what there is to settle: most arguments can be taken again and again.
+template <class Room>
+[[nodiscard]] bool settle(Room& room) noexcept {
+    if constexpr (requires { room.settle(); })
+        return room.settle();
+    else
+        return true;
+}
+
+/// Loads and settles at once: for what stands alone.
+template <class Room>
+[[nodiscard]] loading load_settled(Room& room, PyObject* obj, bool may_convert) noexcept {
+    const loading answer = room.load(obj, may_convert);
+    return answer != loading::done || settle(room) ? answer : refuse_or_raise();
 }
 
 template <class>

@@ -161,7 +161,7 @@ template <class T>
     requires(!is_array<T>)
 [[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<T>& out) {
     room_for<T> element;
-    const loading answer = element.load(obj, may_convert);
+    const loading answer = load_settled(element, obj, may_convert);
     if (answer == loading::done) out.emplace(std::move(element.value()));
     return answer;
 }

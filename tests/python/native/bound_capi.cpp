@@ -32,6 +32,7 @@ PyMethodDef methods[] = {
     function<&bound::anywhere>("anywhere", {"x"}),
     function<&bound::maybe>("maybe", {{"x", nullptr}}),
     function<&bound::either>("either", {"x"}),
+    function<&bound::sizes_times>("sizes_times", {"x", "y", "z", "kept", "n"}),
     function<&bound::add>("add", {"x", "y", "out"}),
     function<&bound::total_of>("total_of", {"xs"}),
     function<&bound::totals>("totals", {"xs"}),

@@ -98,6 +98,13 @@ inline auto anywhere(array<const void, tenon::dynamic_rank, tenon::any_device> x
 // --- several, or none -------------------------------------------------------------------------------------
 
 inline std::int64_t maybe(std::optional<array<const float, 1>> x) { return x ? x->size() : -1; }
+/// Every kind of parameter that a capsule may stand for, and one that may be wrong.
+inline std::int64_t sizes_times(array<const float, 1> x, std::optional<array<const float, 1>> maybe_y,
+                                std::variant<array<const float, 1>, array<const double, 1>> z,
+                                const tenon::tensor& kept, std::int64_t n) {
+    const std::int64_t z_size = std::visit([](const auto& a) { return a.size(); }, z);
+    return n * (x.size() + (maybe_y ? maybe_y->size() : 0) + z_size + kept.size());
+}
 inline std::size_t either(std::variant<array<const float, 1>, array<const double, 1>> x) { return x.index(); }
 inline void add(array<const double, 1> x, array<const double, 1> y, array<double, 1> out) {
     for (std::int64_t i = 0; i < out.size(); ++i) out(i) = x(i) + y(i);

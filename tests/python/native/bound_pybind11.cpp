@@ -36,6 +36,7 @@ PYBIND11_MODULE(bound_pybind11, m) {
     m.def("anywhere", &bound::anywhere, "x"_a);
     m.def("maybe", &bound::maybe, "x"_a = py::none());
     m.def("either", &bound::either, "x"_a);
+    m.def("sizes_times", &bound::sizes_times, "x"_a, "y"_a, "z"_a, "kept"_a, "n"_a);
     m.def("add", &bound::add, "x"_a, "y"_a, "out"_a);
     m.def("total_of", &bound::total_of, "xs"_a);
     m.def("totals", &bound::totals, "xs"_a);
