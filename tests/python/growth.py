@@ -25,13 +25,21 @@ def bytes_in_use() -> int:
     return info.in_use + info.mapped_bytes
 
 
+#: What may come and go beside the rounds: caches, other threads.
+ALLOWED_BLOCKS = 64
+
+
 def grows(step, rounds: int, warm_up: int = WARM_UP) -> tuple[int, int]:
-    """By how many Python blocks and malloc'ed bytes the process has grown over these rounds, once warm."""
+    """By how many Python blocks and malloc'ed bytes the process has grown over these rounds, once warm. More than is
+    allowed is measured up to twice again, and the least counts: what leaks does so every time."""
     for _ in range(warm_up):
         step()
-    gc.collect()
-    before = sys.getallocatedblocks(), bytes_in_use()
-    for _ in range(rounds):
-        step()
-    gc.collect()
-    return sys.getallocatedblocks() - before[0], bytes_in_use() - before[1]
+    measured = []
+    while len(measured) < 3 and all(abs(blocks) > ALLOWED_BLOCKS for blocks, _ in measured):
+        gc.collect()
+        before = sys.getallocatedblocks(), bytes_in_use()
+        for _ in range(rounds):
+            step()
+        gc.collect()
+        measured.append((sys.getallocatedblocks() - before[0], bytes_in_use() - before[1]))
+    return min(measured, key=lambda pair: abs(pair[0]))
