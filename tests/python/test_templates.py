@@ -39,8 +39,8 @@ def test_template_installs_and_passes_its_tests(name, tmp_path):
             pytest.skip(f"{needed} is not installed")
     package = need_installed_package()
     project = copy_of(ROOT / "examples" / name, tmp_path)
-    settings = [f"-C{key}={value}" for key, value in QUICKLY.items()]
-    verbose = "-Cbuild.verbose=true", "-Ccmake.define.CMAKE_NO_SYSTEM_FROM_IMPORTED=ON"
+    settings = [f"--config-settings={key}={value}" for key, value in QUICKLY.items()]
+    verbose = "--config-settings=build.verbose=true", "--config-settings=cmake.define.CMAKE_NO_SYSTEM_FROM_IMPORTED=ON"
     output = pip_install(project, tmp_path / "site", *settings, *verbose, CXXFLAGS=WARNINGS)
     assert f"{package}/include" in output and str(ROOT / "include") not in output
     assert_clean(output, project / "src" / "demo.cpp")
