@@ -43,6 +43,7 @@ def main():
         assert isinstance(y, torch.Tensor) and y.tolist() == [[4, 5, 6]]
         print(f"PyTorch  {y}, weights {tuple(torch.from_dlpack(layer.weights).shape)}")
     if jax := installed("jax"):
+        jax.config.update("jax_platforms", "cpu")  # the function works in host memory
         y = model.Linear(jax.numpy.eye(3, dtype="float32"))(x)
         assert isinstance(y, np.ndarray) and y.tolist() == [[1, 2, 3]], "the result is like x, not like the weights"
         print(f"JAX      weights, NumPy in and out: {y.tolist()}")

@@ -36,6 +36,7 @@ def main():
         assert isinstance(found, torch.Tensor) and found.tolist() == indices.tolist()
         print(f"PyTorch  {type(found).__name__} {found.dtype} {tuple(found.shape)}, {away.dtype}: {found[0].tolist()}")
     if jax := installed("jax"):
+        jax.config.update("jax_platforms", "cpu")  # the function works in host memory
         found, away = nearest.nearest(jax.numpy.asarray(points), jax.numpy.asarray(queries), k=3)
         assert isinstance(found, jax.Array) and found.tolist() == indices.tolist()
         print(f"JAX      {type(found).__name__} {found.dtype} {found.shape}, {away.dtype}: {found[0].tolist()}")

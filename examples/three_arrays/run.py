@@ -34,6 +34,7 @@ def main():
         assert all(isinstance(part, torch.Tensor) for part in parts) and parts[2].tolist() == [6, 8]
         print(f"PyTorch  {', '.join(map(str, parts))}")
     if jax := installed("jax"):
+        jax.config.update("jax_platforms", "cpu")  # the function works in host memory
         jax.config.update("jax_enable_x64", True)  # JAX has no float64 without
         parts = three_arrays.summary(jax.numpy.asarray(table))
         assert all(isinstance(part, jax.Array) for part in parts) and parts[2].tolist() == [6, 8]

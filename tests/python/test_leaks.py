@@ -141,4 +141,4 @@ def test_nothing_grows(way):
 def test_a_leak_would_be_seen():
     kept = []
     blocks, _ = grows(lambda: kept.append(produce()), 2000)
-    assert blocks >= 2000
+    assert blocks >= 2000 - ALLOWED_BLOCKS
