@@ -49,8 +49,7 @@ namespace bind {
 
 namespace detail {
 [[nodiscard]] inline bool is_in_order(const tensor_ref& t, memory_order order) noexcept {
-    return order == memory_order::any ||
-           (order == memory_order::c ? t.is_c_contiguous() : t.is_f_contiguous());
+    return static_cast<bool>(check(t, {.order = order}));
 }
 [[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
     const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
