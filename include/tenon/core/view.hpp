@@ -195,10 +195,10 @@ public:
         return view(static_cast<T*>(t.data()), detail::window_axes<Rank>(t), t.size());
     }
 
-    /// What may be written to may also be read.
-    operator view<const T, Rank>() const noexcept
+    /// What may be written to may also be read. (A template, because nvcc warns of a conversion to itself.)
+    template <std::same_as<const T> U>
         requires(!std::is_const_v<T>)
-    {
+    operator view<U, Rank>() const noexcept {
         return view<const T, Rank>(data_, axes_, size_);
     }
     template <class U, int R>
