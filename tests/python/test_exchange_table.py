@@ -310,6 +310,7 @@ def test_X08_the_tables_stream_is_the_tensors_and_a_stream_asked_for_waits_for_i
         assert tenon.asdlpack(producer, stream=-1).stream == own, "known without asking anybody to wait"
         for number in (0, 7, NOWHERE):
             refuse(producer, ValueError, "stream", stream=number)
+        fakes.work_on(0)
     assert producer.calls == [], "nobody has to be called in Python"
 
 
@@ -326,6 +327,7 @@ def test_X08_a_table_that_does_not_say_its_stream_or_lies():
     with exactly_once(make().struct, exports=0):
         fakes.work_on(-1)
         take(make())  # the host has no streams to ask for
+        fakes.work_on(0)
 
 
 @isolated

@@ -1,6 +1,7 @@
 // tests/python/native/fake_cuda/libcuda.c: a CUDA driver, or HIP, whose devices are host memory: it writes
 // down every call, and fails, captures or is busy where a test wants it to. Compiled by fake_cuda.py; with
 // WITHOUT_EVENTS or WITHOUT_CONTEXT_RECORD defined it lacks functions, with HIP defined it has HIP's names.
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,9 +19,9 @@ static char calls[1 << 16];
 static size_t used;
 static char failing[64];
 static int failure;
-static int depth;     // contexts pushed and not popped
-static int retained;  // and retained, not released
-static int events;    // created and not destroyed
+static int depth;           // contexts pushed and not popped
+static int retained;        // and retained, not released
+static _Atomic int events;  // created and not destroyed
 static int allocations;
 
 // What tests set.
@@ -51,12 +52,15 @@ void fake_place(int ordinal, int type, int managed, int unknown) {
 }
 
 static int note(const char* name, const char* format, ...) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     va_list arguments;
+    pthread_mutex_lock(&one_at_a_time);
     va_start(arguments, format);
     used += (size_t)snprintf(calls + used, sizeof calls - used, "%s", name);
     used += (size_t)vsnprintf(calls + used, sizeof calls - used, format, arguments);
     used += (size_t)snprintf(calls + used, sizeof calls - used, "\n");
     va_end(arguments);
+    pthread_mutex_unlock(&one_at_a_time);
     return strcmp(name, failing) == 0 ? failure : 0;
 }
 
