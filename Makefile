@@ -44,7 +44,7 @@ CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
 .PHONY: help demo test test-cpp test-python test-long test-leaks test-asan test-asan-cpp test-asan-python \
-	bench-quick bench-compile check check-format check-tidy check-layers check-headers fmt clean FORCE
+	bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy check-layers check-headers fmt clean FORCE
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
@@ -180,6 +180,22 @@ bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## tim
 bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling the headers against the peers'
 	$(call say,running bench/compile_time.py)
 	@$(PY) bench/compile_time.py $(BENCH_ARGS)
+
+# Installs nothing: a machine with a GPU has its own Python, libraries, CMake and CUDA.
+GPU_PYTHON ?= python3
+GPU_BUILD := build/bench-gpu
+
+bench-gpu: ## time CUDA arrays and their streams against the peers, with what GPU_PYTHON=python3 has
+	@if $(GPU_PYTHON) bench/gpu.py --can-run; then $(MAKE) bench-gpu-here; fi
+
+bench-gpu-here:
+	$(call say,building the GPU page and running bench/gpu.py)
+	@cmake -S . -B $(GPU_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DTENON_WERROR=OFF -DTENON_BUILD_TESTS=OFF \
+		-DTENON_BUILD_BENCH=ON -DTENON_BENCH_GPU=ON -DTENON_BENCH_DIR=$(CURDIR)/$(GPU_BUILD)/modules \
+		-DPython_EXECUTABLE="$$($(GPU_PYTHON) -c 'import sys; print(sys.executable)')" > /dev/null
+	@cmake --build $(GPU_BUILD) --target bench_gpu -- -k 0 \
+		|| echo "==> not everything was built: what is missing is left out, and named"
+	@PYTHONPATH=$(GPU_BUILD)/modules $(GPU_PYTHON) bench/gpu.py $(BENCH_ARGS)
 
 # --- checks ---------------------------------------------------------------------------------------
 

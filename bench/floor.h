@@ -1,4 +1,4 @@
-/* bench/floor.h: DLPack 1.3, only what the two floors call, and how a type tells its exchange table. */
+/* bench/floor.h: DLPack 1.3, only what the floors call, and how a type tells its exchange table. */
 
 #ifndef TENON_BENCH_FLOOR_H
 #define TENON_BENCH_FLOOR_H
@@ -44,11 +44,12 @@ typedef struct dl_versioned {
 typedef struct {
     dl_version version;
     void* previous;
-    void* allocate;
+    int (*allocate)(dl_tensor* prototype, dl_versioned** out, void* context,
+                    void (*set_error)(void* context, const char* kind, const char* message));
     int (*owned)(void* object, dl_versioned** out);
     int (*to_python)(dl_versioned* tensor, void** out);
     int (*borrowed)(void* object, dl_tensor* out);
-    void* current_stream;
+    int (*current_stream)(int32_t device_type, int32_t device_id, void** out);
 } exchange_table;
 
 /* Borrowed from the type; NULL with an exception set. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 import fakes
 import tenon
 import tenon_probe
+from fake_cuda import Driver, remembers, stream_handle, waits
 from isolation import isolated, table
 from producers import CUDA, IS_COPIED, NOWHERE, READ_ONLY, Producer, exactly_once, exchange_class, refuse, take
 
@@ -291,16 +292,40 @@ def test_X07_C24_borrowed_struct_has_no_flags_so_writing_asks_for_the_managed_on
 
 
 @isolated
-def test_X08_stream_or_device_asked_for_goes_to_dlpack():
+def test_X08_the_tables_stream_is_the_tensors_and_a_stream_asked_for_waits_for_it():
+    driver, own, mine = Driver(), stream_handle(1), stream_handle(2)
+
     class Both(Producer):
         __dlpack_c_exchange_api__ = fakes.Table().capsule()
 
     producer = Both(device=CUDA, data=NOWHERE)
+    with exactly_once(producer.struct, exports=7):
+        fakes.work_on(own)
+        assert tenon.asdlpack(producer).stream == own
+        assert driver.calls() == [*remembers(own), "cuEventDestroy event"]
+        assert tenon.asdlpack(producer, stream=mine).stream == mine
+        assert driver.calls() == [*waits(mine, own), *remembers(mine), "cuEventDestroy event"]
+        assert tenon.asdlpack(producer, stream=1).stream == 1
+        assert driver.calls() == waits(1, own)
+        assert tenon.asdlpack(producer, stream=-1).stream == own, "known without asking anybody to wait"
+        for number in (0, 7, NOWHERE):
+            refuse(producer, ValueError, "stream", stream=number)
+    assert producer.calls == [], "nobody has to be called in Python"
+
+
+@isolated
+def test_X08_a_table_that_does_not_say_its_stream_or_lies():
+    Driver()
+    make = type("Tabled", (Producer,), {"__dlpack_c_exchange_api__": fakes.Table().capsule()})
+    producer = make(device=CUDA, data=NOWHERE)
     with exactly_once(producer.struct, exports=2):
-        take(producer)
-        assert producer.calls == []
-        take(producer, stream=7)
-    assert producer.calls == [{"max_version": (1, 3), "stream": 7}]
+        fakes.work_on(-1)
+        refuse(producer, BufferError, "which stream")
+        fakes.work_on(7)
+        refuse(producer, ValueError, "no stream's handle")
+    with exactly_once(make().struct, exports=0):
+        fakes.work_on(-1)
+        take(make())  # the host has no streams to ask for
 
 
 @isolated

@@ -9,6 +9,7 @@ import weakref
 import tenon
 import tenon_probe
 from fake_buffer import Buffer
+from fake_cuda import ASKED, Driver, remembers, stream_handle, waits, within
 from isolation import isolated, table
 from producers import NOWHERE, exactly_once, refuse, take
 
@@ -44,6 +45,7 @@ def is_refused(make, exception=MALFORMED, match=None, **changes):
 
 
 def is_taken(make, wanted, **changes):
+    Driver()
     seen = take(make(**changes))
     for name, value in wanted.items():
         assert getattr(seen, name) == value, (name, getattr(seen, name), value)
@@ -351,29 +353,96 @@ def test_F72_shape_list_that_changes_while_it_is_read():
 
 
 @isolated
-def test_F75_cuda_version_2_has_no_stream():
+def test_F75_version_2_has_no_stream_so_that_the_device_is_waited_for():
+    driver = Driver()
     seen = take(cuda_interface(version=2, stream=ABSENT))
     assert (seen.device, seen.data_ptr, seen.shape) == ("cuda:0", NOWHERE, (2, 3))
+    assert driver.calls() == ASKED + within("cuCtxSynchronize")
+    take(cuda_interface(version=2, stream=ABSENT), stream=-1)
+    assert driver.calls() == ASKED, "told not to"
+    tenon.inspect(cuda_interface(version=2, stream=ABSENT))
+    assert driver.calls() == ASKED, "a look waits for nothing"
+    take(cuda_interface(version=2, stream=ABSENT, shape=(0, 3)))
+    assert "cuCtxSynchronize" not in driver.calls()
 
 
 @isolated
-def test_F76_cuda_streams():
-    for stream in (1, 2, 0x7F0000001000):
-        assert take(cuda_interface(stream=stream)).device == "cuda:0"
-    for stream in (0, "1", 1.0, True, 2**80):
+def test_F76_streams_that_are_none():
+    driver = Driver()
+    for stream in (0, -1, "1", 1.0, True, 2**80, 3, 7, 0x10, NOWHERE, stream_handle(1) + 1):
         refuse(cuda_interface(stream=stream), ValueError, "stream")
+        refuse(cuda_interface(stream=stream), ValueError, "stream", borrow)
+    assert driver.calls() == []
 
 
 @isolated
-def test_F75_cuda_interface_of_the_host_is_refused_on_the_cpu():
-    refuse(cuda_interface(), BufferError, device="cpu")
-    assert take(cuda_interface(), device="cuda:0").device == "cuda:0"
+def test_F76_the_stream_is_remembered_and_waited_for_by_whoever_reads():
+    driver, side, other = Driver(), stream_handle(1), stream_handle(2)
+    for stream in (None, ABSENT, 1):
+        t = tenon.asdlpack(cuda_interface(stream=stream))
+        assert (t.stream, driver.calls()) == (1, ASKED)
+    for stream in (2, side):
+        driver.calls()
+        t = tenon.asdlpack(cuda_interface(stream=stream))
+        assert t.stream == stream
+        assert driver.calls() == ASKED + remembers(stream), "while the stream is sure to be there"
+        t.__dlpack__(stream=other)
+        assert f"cuStreamWaitEvent {other} event 0" in driver.calls()
+        del t
+        assert driver.all_closed()
 
 
 @isolated
-def test_F75_cuda_memory_is_not_copied_or_read_here():
-    refuse(cuda_interface(), BufferError, "device", copy=True)
-    assert tenon_probe.borrow(cuda_interface())["sum"] is None
+def test_F76_the_consumers_stream_waits_for_the_producers():
+    driver, side, mine = Driver(), stream_handle(1), stream_handle(2)
+    t = tenon.asdlpack(cuda_interface(stream=side), stream=mine)
+    assert (t.stream, driver.calls()) == (mine, ASKED + waits(mine, side) + remembers(mine))
+    t = tenon.asdlpack(cuda_interface(stream=side), stream=1)
+    assert t.stream == 1 and driver.calls()[:-1] == (ASKED + waits(1, side))
+    for same in (dict(stream=side), dict(stream=None)):
+        t = tenon.asdlpack(cuda_interface(**same), stream=side)
+        assert not any(call.startswith("cuStreamWait") for call in driver.calls()), "there is nothing to wait for"
+    del t
+    driver.calls()
+    t = tenon.asdlpack(cuda_interface(stream=side), stream=-1)
+    assert (t.stream, driver.calls()) == (1, ASKED), "the caller sees to it"
+    for number in (0, 7, -2):
+        refuse(cuda_interface(stream=side), ValueError, "stream", stream=number)
+    del t
+    assert driver.all_closed()
+
+
+@isolated
+def test_the_device_is_the_one_the_driver_says():
+    driver = Driver()
+    for where, device in ((dict(ordinal=1), "cuda:1"), (dict(managed=True), "cuda_managed:0"),
+                          (dict(ordinal=1, pinned=True), "cuda_host:0")):
+        driver.place(**where)
+        assert take(cuda_interface()).device == device
+        assert borrow(cuda_interface())["device"] == device
+    driver.place(known=False)
+    refuse(cuda_interface(), ValueError, "CUDA knows of no memory at this address")
+    assert take(cuda_interface(shape=(0, 3), data=(0, False))).device == "cuda:0", "nothing lies nowhere"
+
+
+@isolated
+def test_memory_of_the_interface_is_copied_where_it_is_wanted():
+    driver = Driver()
+    on_device = cuda_interface(data=(ADDRESS, True))
+    for options in (dict(device="cpu"), dict(device="cpu", copy=True)):
+        t = tenon.asdlpack(on_device, **options)
+        assert (t.device, t.tolist(), t.readonly) == ("cpu", [[0, 1, 2], [3, 4, 5]], False)
+    driver.calls()
+    t = tenon.asdlpack(on_device, copy=True)
+    assert (t.device, t.readonly, t.flags, driver.allocations) == ("cuda:0", False, 2, 1)
+    assert ctypes.string_at(t.data_ptr, 24) == bytes(MEMORY)[:24]
+    assert "cuMemcpyDtoD 24 1" in driver.calls()
+    del t
+    assert driver.allocations == 0
+    refuse(on_device, BufferError, "copy=False", device="cuda:1", copy=False)
+    assert tenon_probe.borrow(on_device)["sum"] is None
+    driver.place(known=False)
+    refuse(on_device, ValueError, "no memory at this address", device="cpu")
 
 
 @isolated

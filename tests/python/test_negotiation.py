@@ -7,6 +7,7 @@ import signal
 import fakes
 import tenon
 from isolation import isolated, table
+from fake_cuda import Driver, stream_handle
 from producers import (CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Ancient, Producer, exactly_once, raising, refuse,
                        take)
 
@@ -150,8 +151,8 @@ def test_C08_copy_and_device_are_passed_only_when_set():
     assert producer.calls == [{"max_version": (1, 3)}, {"max_version": (1, 3)}, {"max_version": (1, 3), "copy": True}]
     elsewhere = Producer(device=CUDA, data=NOWHERE)
     with exactly_once(elsewhere.struct):
-        refuse(elsewhere, device=(2, 1), match="device")
-    assert elsewhere.calls == [{"max_version": (1, 3), "dl_device": (2, 1), "stream": 1}]
+        refuse(elsewhere, device="cpu", copy=False, match="device")
+    assert elsewhere.calls == [{"max_version": (1, 3), "dl_device": CPU, "copy": False}]
 
 
 @isolated
@@ -200,10 +201,11 @@ def test_C09_copy_of_the_producer_is_not_copied_again():
 
 @isolated
 def test_C09_memory_that_cannot_be_copied_here_is_refused():
-    for device in (CUDA, ROCM, (8, 0)):
+    Driver().place(known=False)
+    for device, reason in ((CUDA, "CUDA knows of no memory"), (ROCM, "HIP library"), ((8, 0), "only host memory")):
         producer = Producer(device=device, data=NOWHERE)
         with exactly_once(producer.struct):
-            refuse(producer, copy=True, match="device")
+            refuse(producer, copy=True, match=reason)
 
 
 def junk_argument(**options):
@@ -243,7 +245,11 @@ def test_F31_positional_arguments():
 # --- streams --------------------------------------------------------------------------------------
 
 
+HANDLE = stream_handle(1)
+
+
 def stream_passed(device, wanted=None, **options):
+    Driver(), Driver("HIP")
     producer = Producer(device=device, data=NOWHERE)
     with exactly_once(producer.struct):
         take(producer, **options)
@@ -256,11 +262,11 @@ def stream_passed(device, wanted=None, **options):
 
 table(globals(), {
     "test_C20_F83_cuda_is_told_the_legacy_default_stream": dict(device=CUDA, wanted=1),
-    "test_C20_F83_cuda_is_told_the_callers_stream": dict(device=CUDA, stream=7, wanted=7),
+    "test_C20_F83_cuda_is_told_the_callers_stream": dict(device=CUDA, stream=HANDLE, wanted=HANDLE),
     "test_C20_cuda_is_told_not_to_synchronise": dict(device=CUDA, stream=-1, wanted=-1),
     "test_C20_cuda_second_device": dict(device=(2, 1), wanted=1),
     "test_C20_rocm_default_stream_is_zero": dict(device=ROCM, wanted=0),
-    "test_C20_rocm_is_told_the_callers_stream": dict(device=ROCM, stream=9, wanted=9),
+    "test_C20_rocm_is_told_the_callers_stream": dict(device=ROCM, stream=HANDLE, wanted=HANDLE),
     "test_C20_no_stream_for_the_cpu": dict(device=CPU),
     "test_C20_no_stream_for_the_cpu_even_if_given": dict(device=CPU, stream=7),
     "test_C20_no_stream_for_pinned_memory": dict(device=CUDA_HOST),
@@ -328,10 +334,13 @@ def test_C22_pinned_memory_called_cpu_is_no_lie():
 
 @isolated
 def test_C22_device_not_delivered_is_refused():
-    for asked, options in (((1, 0), {}), ((2, 1), {})):
+    for asked in (CPU, (8, 0), (2, 1), ROCM):
         producer = Producer(device=CUDA, data=NOWHERE)
         with exactly_once(producer.struct):
-            refuse(producer, device=asked, match="device", **options)
+            refuse(producer, device=asked, copy=False, match="device")
+    producer = Producer(device=(8, 0), data=NOWHERE)
+    with exactly_once(producer.struct):
+        refuse(producer, device=CPU, match="device")
 
 
 @isolated

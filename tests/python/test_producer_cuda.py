@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import time
 
 import pytest
+import tenon
 import tenon_exports
-from fake_cuda import Driver, library
+from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
 from fakes_ctypes import described, opened
 from isolation import isolated, run_isolated, table
 from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, exactly_once, refuse
@@ -15,18 +18,11 @@ np = pytest.importorskip("numpy")
 
 CUDA_MANAGED = (13, 0)
 VERSIONED = dict(max_version=(1, 3))
-ENTER = ["cuInit 0", "cuDeviceGet 0", "cuDevicePrimaryCtxRetain 100", "cuCtxPushCurrent context"]
-LEAVE = ["cuCtxPopCurrent", "cuDevicePrimaryCtxRelease 100"]
-
-
-def waits(stream, number=0):
-    """The calls that make a stream wait for all that is queued on the default stream (1) of its device."""
-    inside = ["cuEventCreate 2", "cuEventRecord event 1", f"cuStreamWaitEvent {stream} event 0", "cuEventDestroy event"]
-    return [call.replace("Get 0", f"Get {number}").replace("100", str(100 + number)) for call in ENTER + inside + LEAVE]
+SIDE, OTHER = stream_handle(1), stream_handle(2)
 
 
 def fetches(count):
-    return [*ENTER, "cuCtxSynchronize", f"cuMemcpyDtoH {count}", *LEAVE]
+    return [*ASKED, *ASKED, *within("cuCtxSynchronize", f"cuMemcpyDtoH {count}")]
 
 
 def exported(**options):
@@ -114,7 +110,8 @@ def test_P29_packed_elements():
         assert ctypes.string_at(opened(capsule).dl_tensor.data, 5) == b"\x12\x34\x56\x78\x9a"
         assert driver.calls() == fetches(5)
         obj = tenon_exports.produce(counter, strides=(1, 3), **fp4)
-        refuse(obj, BufferError, "sub-byte", lambda o: o.__dlpack__(dl_device=CPU))
+        for copied in (dict(dl_device=CPU), dict(copy=True)):
+            refuse(obj, BufferError, "sub-byte", lambda o: o.__dlpack__(**copied))
         assert driver.calls() == []
         del obj, capsule
 
@@ -132,6 +129,7 @@ def test_P29_stream_must_be_none_and_copy_must_be_allowed():
 def test_P29_managed_memory_shown_as_the_cpus_is_synchronized():
     """The CPU has no streams to wait on: what the device still has to do must be done."""
     driver = Driver()
+    driver.inactive(0)
     for kind in (CUDA_MANAGED, CUDA_HOST, (CUDA_HOST[0], 5)):  # the number names no device (P42)
         assert exported(device=kind, dl_device=CPU)["device"] == CPU
         calls = driver.calls()
@@ -166,43 +164,81 @@ def test_P32_the_default_stream_needs_no_waiting():
 @isolated
 def test_P32_other_streams_wait():
     driver = Driver()
-    for stream in (2, 3, 7, 0x7F12_3456_7890):
+    for stream in (2, SIDE, OTHER):
         for options in ({}, VERSIONED, dict(dl_device=CUDA), dict(copy=False)):
             assert exported(stream=stream, **options)["data"] == NOWHERE
-            assert driver.calls() == waits(stream)
-    assert exported(stream=7, device=(2, 3))["device"] == (2, 3)
-    assert driver.calls() == waits(7, number=3)
+            assert driver.calls()[:len(waits(stream))] == waits(stream)
+    assert exported(stream=SIDE, device=(2, 3))["device"] == (2, 3)
+    assert driver.calls()[:len(waits(SIDE))] == waits(SIDE, number=3)
+    assert driver.all_closed()
+
+
+@isolated
+def test_P32_what_is_no_stream_is_not_given_to_the_driver():
+    """A driver that is handed a handle of its own making crashes on any other."""
+    driver = Driver()
+    for stream in (3, 7, 0x1000, SIDE + 1, NOWHERE, 2**63 - 8):
+        refused(ValueError, "no stream's handle", stream=stream)
+    assert driver.calls() == []
+
+
+@isolated
+def test_P32_a_stream_that_is_being_captured_waits_for_nothing():
+    """What is captured runs when its graph is replayed, and may not wait for work outside of it."""
+    driver = Driver()
+    driver.capturing(SIDE)
+    assert exported(stream=SIDE)["data"] == NOWHERE
+    assert not any("Event" in call for call in driver.calls()[:6])
+    driver.capturing(OTHER)
+    exported(stream=SIDE)
+    assert f"cuStreamWaitEvent {SIDE} event 0" in driver.calls()
+    driver.fail("cuStreamIsCapturing", 906)  # a stream that the default one waits for is being captured
+    refused(BufferError, "captured", stream=SIDE)
+    assert not any("Event" in call for call in driver.calls())
+
+
+@isolated
+def test_P32_a_device_nobody_has_used_has_nothing_to_wait_for():
+    driver = Driver()
+    driver.inactive(0)
+    assert exported(stream=SIDE)["data"] == NOWHERE
+    assert "cuDevicePrimaryCtxRetain 100" not in driver.calls(), "no context is made"
 
 
 @isolated
 def test_P32_pinned_and_managed_memory_is_ordered_by_the_device_it_belongs_to():
     driver = Driver()
     for kind in (CUDA_HOST[0], CUDA_MANAGED[0]):
-        assert exported(stream=7, device=(kind, 2))["device"] == (kind, 0)
-        assert driver.calls() == waits(7, number=2)
+        assert exported(stream=SIDE, device=(kind, 2))["device"] == (kind, 0)
+        assert driver.calls()[:len(waits(SIDE))] == waits(SIDE, number=2)
         assert exported(stream=-1, device=(kind, 2))["device"] == (kind, 0)
         refused(ValueError, "stream", stream=0, device=(kind, 2))
         assert driver.calls() == []
 
 
 @isolated
-def test_P32_driver_that_fails_is_a_buffer_error_with_its_number():
+def test_P32_driver_that_fails_is_a_buffer_error_with_its_name():
     driver = Driver()
-    for name in [call.split()[0] for call in waits(7)][:-2]:
+    for name in [call.split()[0] for call in waits(SIDE)][:-3]:
         driver.fail(name)
-        refused(BufferError, "700", stream=7)
-        calls = driver.calls()
-        assert calls[-1].split()[0] in (name, "cuDevicePrimaryCtxRelease")
-    for name in [call.split()[0] for call in fetches(1)][:-2]:
+        refused(BufferError, "stream: CUDA_ERROR_ILLEGAL_ADDRESS .got 700.", stream=SIDE)
+        assert driver.calls()[-1].split()[0] in (name, "cuDevicePrimaryCtxRelease") and driver.all_closed()
+    for name in [call.split()[0] for call in fetches(1)[len(ASKED) * 2:]][:-2]:
         driver.fail(name)
         refused(BufferError, "700", dl_device=CPU)
-        assert driver.calls()
+        assert driver.calls() and driver.all_closed()
+    for name in ("cuMemAlloc", "cuMemcpyDtoD"):
+        driver.fail(name)
+        refused(BufferError, "700", copy=True)
+        assert driver.allocations == 0 and driver.all_closed()
+    driver.fail("cuMemAlloc", 2)
+    refused(MemoryError, "device memory", copy=True)
 
 
 def test_P32_without_a_driver():
     run_isolated("""
 from test_producer_cuda import *
-for options in (dict(stream=7), dict(dl_device=CPU)):
+for options in (dict(stream=SIDE), dict(dl_device=CPU), dict(copy=True)):
     refused(BufferError, "CUDA driver cannot be loaded", **options)
 assert exported(stream=1)["data"] == NOWHERE
 """, env={"LD_LIBRARY_PATH": str(library("WITHOUT_EVENTS").parent)})
@@ -233,7 +269,7 @@ def is_loaded():
 for options in ({}, VERSIONED, dict(dl_device=CUDA), dict(copy=False), dict(device=(2, 5)), dict(device=CUDA_MANAGED)):
     assert exported(stream=-1, **options)["data"] == NOWHERE
     assert not is_loaded(), options
-exported(stream=7)
+exported(stream=SIDE)
 assert is_loaded(), "this test would not notice"
 """, env={"LD_LIBRARY_PATH": str(library().parent)})
 
@@ -241,8 +277,8 @@ assert is_loaded(), "this test would not notice"
 @isolated
 def test_P34_minus_1_makes_no_call():
     driver = Driver()
-    exported(stream=7)
-    assert driver.calls() == waits(7)
+    exported(stream=SIDE)
+    assert driver.calls()
     for options in ({}, VERSIONED, dict(dl_device=CUDA), dict(copy=False)):
         exported(stream=-1, **options)
         assert driver.calls() == []
@@ -250,10 +286,247 @@ def test_P34_minus_1_makes_no_call():
 
 @isolated
 def test_P35_rocm_has_no_streams_1_and_2():
-    driver = Driver()
+    driver, hip = Driver(), Driver("HIP")
     for stream in (1, 2):
         refused(ValueError, "ROCm", device=ROCM, stream=stream)
     for stream in (None, 0, -1):
         assert exported(device=ROCM, stream=stream)["device"] == ROCM
-    refused(BufferError, "ROCm", device=ROCM, stream=7)  # nothing here could make it wait
-    assert driver.calls() == []
+    assert hip.calls() == []
+    exported(device=ROCM, stream=SIDE)
+    assert hip.calls()[:len(waits(SIDE))] == waits(SIDE, earlier=0)
+    assert driver.calls() == [] and hip.all_closed()
+
+
+@isolated
+def test_P35_rocm_memory_is_copied_by_hip():
+    hip, memory = Driver("HIP"), np.arange(6, dtype=np.float32)
+    counter = Counter()
+    with exactly_once(counter):
+        obj = tenon_exports.produce(counter, device=ROCM, data=memory.tobytes())
+        capsule = obj.__dlpack__(dl_device=CPU, **VERSIONED)
+        assert ctypes.string_at(opened(capsule).dl_tensor.data, 24) == memory.tobytes()
+        assert hip.calls() == within("cuCtxSynchronize", "cuMemcpyDtoH 24")
+        capsule = obj.__dlpack__(copy=True, **VERSIONED)
+        seen = described(opened(capsule).dl_tensor)
+        assert seen["device"] == ROCM and ctypes.string_at(seen["data"], 24) == memory.tobytes()
+        del obj, capsule
+    assert hip.allocations == 0
+
+
+def test_P35_without_hip():
+    run_isolated("""
+from test_producer_cuda import *
+refused(BufferError, "HIP library .libamdhip64.so. cannot be loaded", device=ROCM, stream=SIDE)
+""")
+
+
+# --- copies on the device -------------------------------------------------------------------------
+
+
+def is_copied_on_the_device(array, how, stream=None):
+    """`how` names the call that copies: once for compact memory, by rows, or by way of the host."""
+    driver, base = Driver(), array
+    while base.base is not None:
+        base = base.base
+    offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+    counter = Counter()
+    with exactly_once(counter):
+        obj = tenon_exports.produce(
+            counter, device=CUDA, data=base.tobytes(), byte_offset=offset, shape=array.shape, dtype=str(array.dtype),
+            strides=[stride // array.itemsize for stride in array.strides], readonly=True)
+        capsule = obj.__dlpack__(copy=True, stream=stream, **VERSIONED)
+        managed, seen = opened(capsule), described(opened(capsule).dl_tensor)
+        assert (managed.flags, seen["device"], seen["shape"]) == (IS_COPIED, CUDA, array.shape)
+        assert ctypes.string_at(seen["data"], array.nbytes) == array.tobytes()
+        copies = [call for call in driver.calls() if call.startswith("cuMemcpy")]
+        assert len(copies) < 100 and {call.split()[0] for call in copies} == set(how.split())
+        if how != "cuMemcpyDtoH cuMemcpyHtoD":
+            assert all(call.split()[2] == str(stream or 1) for call in copies), "on the consumer's stream"
+        assert driver.allocations == 1
+        del obj
+        assert counter.releases == 1, "the copy keeps nothing of the original"
+        del capsule, managed
+    assert driver.allocations == 0 and driver.all_closed()
+
+
+BIG = np.arange(2 * 3 * 4 * 5 * 6, dtype=np.int16).reshape(2, 3, 4, 5, 6)
+table(globals(), {
+    "test_copy_compact": dict(array=WHOLE, how="cuMemcpyDtoD"),
+    "test_copy_compact_on_a_stream": dict(array=WHOLE, how="cuMemcpyDtoD", stream=SIDE),
+    "test_copy_one_element": dict(array=WHOLE[2, 2, 2:3], how="cuMemcpyDtoD"),
+    "test_copy_no_axes": dict(array=np.array(5.0), how="cuMemcpyDtoD"),
+    "test_copy_rows": dict(array=WHOLE[:, :, 1:4], how="cuMemcpy2D"),
+    "test_copy_rows_on_a_stream": dict(array=WHOLE[:, :, 1:4], how="cuMemcpy2D", stream=SIDE),
+    "test_copy_every_other_row": dict(array=WHOLE[:, ::2], how="cuMemcpy2D"),
+    "test_copy_every_other_element": dict(array=WHOLE[:, :, ::2], how="cuMemcpy2D"),
+    "test_copy_transposed": dict(array=WHOLE.T, how="cuMemcpy2D"),
+    "test_copy_permuted": dict(array=BIG.transpose(4, 0, 3, 1, 2)[::2, :, 1:], how="cuMemcpy2D"),
+    "test_copy_negative_strides": dict(array=WHOLE[::-1, :, ::-2], how="cuMemcpyDtoH cuMemcpyHtoD"),
+    "test_copy_broadcast": dict(array=np.broadcast_to(WHOLE[0, 0], (3, 6)), how="cuMemcpyDtoH cuMemcpyHtoD"),
+    "test_copy_overlapping": dict(array=np.lib.stride_tricks.sliding_window_view(np.arange(9.0), 4)[::2],
+                                  how="cuMemcpyDtoH cuMemcpyHtoD"),
+}, is_copied_on_the_device)
+
+
+@isolated
+def test_copy_of_memory_the_driver_does_not_know():
+    driver = Driver()
+    driver.place(known=False)
+    for options in (dict(copy=True), dict(dl_device=CPU)):
+        refused(ValueError, "no memory at this address", **options)
+        assert not any(call.startswith("cuMemcpy") for call in driver.calls()), "it may cost the process its device"
+
+
+@isolated
+def test_copy_to_the_device_and_managed_memory_as_the_devices():
+    driver, memory = Driver(), np.arange(6, dtype=np.float32)
+    for strides in ((3, 1), (1, 2)):
+        counter = Counter()
+        with exactly_once(counter):
+            obj = tenon_exports.produce(counter, data=memory.tobytes(), shape=(2, 3), strides=strides)
+            capsule = obj.__dlpack__(dl_device=CUDA, stream=SIDE, **VERSIONED)
+            managed, seen = opened(capsule), described(opened(capsule).dl_tensor)
+            assert (managed.flags, seen["device"], seen["strides"]) == (IS_COPIED, CUDA, (3, 1))
+            assert ctypes.string_at(seen["data"], 24) == bytes(memoryview(obj).tobytes())
+            assert driver.allocations == 1
+            del capsule, managed, obj
+        assert driver.allocations == 0
+    refused(BufferError, "copy=False", device=CPU, address=memory.ctypes.data, dl_device=CUDA, copy=False)
+    refused(ValueError, "stream=0", device=CPU, address=memory.ctypes.data, dl_device=CUDA, stream=0)
+    driver.calls()
+    assert exported(device=CUDA_MANAGED, dl_device=CUDA)["device"] == CUDA
+    assert exported(device=CUDA_MANAGED, dl_device=CUDA)["data"] == NOWHERE
+    assert driver.calls() == [], "the same memory, shown as the device's"
+
+
+@isolated
+def test_asdlpack_to_the_device():
+    driver, memory = Driver(), np.arange(6, dtype=np.float32).reshape(2, 3)
+    for array in (memory, memory.T, memory[:, ::-1], memory[:0]):
+        t = tenon.asdlpack(array, device="cuda:0")
+        assert (t.device, t.shape, t.is_contiguous, t.readonly, t.flags) == ("cuda:0", array.shape, True, False, 2)
+        assert ctypes.string_at(t.data_ptr, t.nbytes) == array.tobytes()
+        assert driver.allocations == (1 if array.size else 0)
+        assert tenon.asdlpack(t, device="cuda:0") is t
+        del t
+        assert driver.allocations == 0
+    refuse(memory, BufferError, "copy=False", device="cuda:0", copy=False)
+    there = tenon.asdlpack(memory, device="cuda:0")
+    assert tenon.asdlpack(there, device="cpu").tolist() == memory.tolist()
+    assert tenon.asdlpack(there, device="cuda:1").device == "cuda:1", "by way of the host"
+    assert tenon.asdlpack(there, copy=True).data_ptr != there.data_ptr
+    driver.fail("cuMemcpyHtoD")
+    refuse(memory, BufferError, "700", device="cuda:0")
+    del there
+    assert driver.allocations == 0 and driver.all_closed()
+
+
+# --- releases -------------------------------------------------------------------------------------
+
+RECORDS_ALL = within("cuEventCreate 3", "cuCtxRecordEvent context event", "cuEventQuery event", "cuEventDestroy event")
+
+
+@isolated
+def test_F79_memory_is_let_go_of_after_the_consumers_work():
+    driver, counter = Driver(), Counter()
+    obj = tenon_exports.produce(counter, device=CUDA, address=NOWHERE)
+    capsule = obj.__dlpack__(stream=SIDE)
+    del obj
+    driver.calls()
+    driver.busy(1)
+    del capsule  # the device still has work
+    for _ in range(1000):  # a thread waits for it
+        if counter.releases:
+            break
+        time.sleep(0.01)
+    assert counter.releases == 1
+    calls = driver.calls()
+    assert calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
+    assert driver.all_closed()
+
+
+@isolated
+def test_F79_an_idle_device_is_not_waited_for():
+    driver, counter = Driver(), Counter()
+    obj = tenon_exports.produce(counter, device=CUDA, address=NOWHERE)
+    for stream, late in ((SIDE, True), (2, True), (1, False), (None, False), (-1, False)):
+        capsule = obj.__dlpack__(stream=stream)
+        driver.calls()
+        del capsule
+        assert driver.calls() == (RECORDS_ALL if late else []), "the stream is not touched: it may be gone by now"
+    del obj
+    assert counter.releases == 1
+
+
+@isolated
+def test_F79_a_capture_is_not_ended_by_a_release():
+    driver, counter = Driver(), Counter()
+    obj = tenon_exports.produce(counter, device=CUDA, address=NOWHERE)
+    capsule = obj.__dlpack__(stream=SIDE)
+    del obj
+    for fault in ("cuStreamIsCapturing", "cuCtxRecordEvent"):
+        other = tenon_exports.produce(Counter(), device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+        driver.fail(fault, 906)
+        del capsule
+        assert counter.releases == 0, "later, at the next release that may look"
+        driver.fail("", 0)
+        del other
+        assert counter.releases == 1
+        counter = Counter()
+        capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+
+
+@isolated
+def test_F79_an_older_driver_waits_for_the_device():
+    run_isolated("""
+from test_producer_cuda import *
+driver, counter = Driver("WITHOUT_CONTEXT_RECORD"), Counter()
+capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+driver.calls()
+del capsule
+assert driver.calls() == within("cuCtxSynchronize") and counter.releases == 1
+""")
+
+
+@isolated
+def test_F23_a_child_of_fork_asks_the_driver_nothing():
+    driver, counter = Driver(), Counter()
+    on_device = tenon.asdlpack(np.arange(3.0), device="cuda:0")
+    capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+    driver.calls()
+    child = os.fork()
+    if child == 0:
+        failed = 1
+        try:
+            with pytest.raises(BufferError, match="forked.*spawn"):
+                tenon.asdlpack(np.arange(3.0), device="cuda:0")
+            with pytest.raises(BufferError, match="forked"):
+                on_device.__dlpack__(stream=SIDE)
+            del capsule, on_device
+            failed = 0 if counter.releases == 1 and driver.calls() == [] else 2
+        finally:
+            os._exit(failed)
+    assert os.waitpid(child, 0)[1] == 0
+    del capsule, on_device
+    assert counter.releases == 1 and driver.allocations == 0
+
+
+def test_importing_and_host_memory_load_no_driver():
+    run_isolated("""
+from test_producer_cuda import *
+import tenon
+
+def is_loaded():
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
+
+t = tenon.asdlpack(np.arange(6.0))
+t.to("numpy"), memoryview(t), tenon.inspect(t), tenon.explain(t, "torch"), tenon.asdlpack(t, device="cpu", copy=True)
+t.__dlpack__(max_version=(1, 3), dl_device=(1, 0))
+assert not is_loaded()
+tenon.asdlpack(t, device="cuda:0")
+assert is_loaded(), "this test would not notice"
+""", env={"LD_LIBRARY_PATH": str(library().parent)})

@@ -89,14 +89,14 @@ public:
                  bind::implies(array<U, Others, Promises...>::wanted,
                                bind::constraints<T, Extents, Props...>::wanted))
     array(const array<U, Others, Promises...>& other) noexcept  // NOLINT(google-explicit-constructor)
-        : array(other.ref_, other.stream_, other.source_, other.held_) {}
+        : array(other.ref_, other.source_, other.held_) {}
 
     [[nodiscard]] tenon::dtype dtype() const noexcept { return ref_.dtype(); }
     [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
     [[nodiscard]] std::int64_t nbytes() const noexcept { return ref_.nbytes(); }
     [[nodiscard]] bool is_read_only() const noexcept { return ref_.is_read_only(); }
     /// The stream to launch work on, a `cudaStream_t` on CUDA: the one the caller's library is working on.
-    [[nodiscard]] void* stream() const noexcept { return stream_; }
+    [[nodiscard]] void* stream() const noexcept { return ref_.stream(); }
     /// The window alone, without what the binder keeps.
     [[nodiscard]] const window& view() const noexcept { return *this; }
     /// The Python object the array was borrowed from, or whose library allocated it. Borrowed.
@@ -128,16 +128,10 @@ private:
     friend struct bind::access;
     template <class, auto, class...>
     friend class array;
-    array(const tensor_ref& checked, void* stream, PyObject* source,
-          std::shared_ptr<bind::held> keeps) noexcept
-        : window(window::over(checked)),
-          ref_(checked),
-          stream_(stream),
-          source_(source),
-          held_(std::move(keeps)) {}
+    array(const tensor_ref& checked, PyObject* source, std::shared_ptr<bind::held> keeps) noexcept
+        : window(window::over(checked)), ref_(checked), source_(source), held_(std::move(keeps)) {}
 
     tensor_ref ref_;
-    void* stream_;
     PyObject* source_;
     std::shared_ptr<bind::held> held_;
 };
@@ -153,15 +147,15 @@ inline constexpr bool is_array<array<T, Extents, Props...>> = true;
 struct access {
     /// Over memory that the caller's call keeps alive.
     template <class Array>
-    [[nodiscard]] static Array lend(const tensor_ref& checked, void* stream, PyObject* source) noexcept {
-        return Array(checked, stream, source, nullptr);
+    [[nodiscard]] static Array lend(const tensor_ref& checked, PyObject* source) noexcept {
+        return Array(checked, source, nullptr);
     }
     /// Over memory of its own.
     template <class Array>
-    [[nodiscard]] static Array keep(tensor&& memory, void* stream, keep_alive&& like) {
+    [[nodiscard]] static Array keep(tensor&& memory, keep_alive&& like) {
         auto keeps = std::make_shared<held>(std::move(memory), std::move(like));
         const tensor_ref& checked = keeps->memory;
-        return Array(checked, stream, nullptr, std::move(keeps));
+        return Array(checked, nullptr, std::move(keeps));
     }
     /// As an array of its library: what was borrowed as the very same object.
     template <class Array>
@@ -173,7 +167,8 @@ struct access {
         // Copies of the array are still about: they and the result share the memory.
         const tensor_ref& t = keeps->memory;
         const tensor_info info =
-            tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device());
+            tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device())
+                .on_stream(t.stream());
         auto shared = tensor::own(std::shared_ptr<held>(keeps), t.is_subbyte_padded() ? info.padded() : info);
         if (shared && t.is_read_only()) shared->set_read_only();
         return py::to_python(std::move(shared), like);
@@ -199,17 +194,20 @@ template <class Array>
                                   element_type type) {
     auto made = py::empty_like(like, shape, type);
     if (!made) throw py::python_error();
-    const auto met = made->device() == where
-                         ? check(*made, Array::wanted)
-                         : result<void>(refused("device", "the library allocated elsewhere",
-                                                made->device().type, where.type));
+    // Where `like` has managed memory its library's allocator may give plain memory of the device, and serve.
+    const bool is_there =
+        made->device() == where || (where.type == abi::device_code::cuda_managed && made->device().is_cuda());
+    const auto met = is_there ? check(*made, Array::wanted)
+                              : result<void>(refused("device", "the library allocated elsewhere",
+                                                     made->device().type, where.type));
     if (!met) {
         py::raise(met.error(), "tenon: empty_like: ");
         throw py::python_error();
     }
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) throw py::python_error();
-    return access::keep<Array>(std::move(*made), stream, py::detail::keep_object(like, here));
+    made->set_stream(stream);
+    return access::keep<Array>(std::move(*made), py::detail::keep_object(like, here));
 }
 
 }  // namespace bind

@@ -93,11 +93,10 @@ public:
 
 private:
     [[nodiscard]] loading lend(PyObject* obj) noexcept {
-        void* stream = nullptr;
         if constexpr (P::wanted.space == memory_space::any && P::wanted.kind != abi::device_code::cpu) {
-            if (!py::current_stream(obj, got_.device(), stream)) return loading::raised;
+            if (!py::note_borrowed_stream(obj, got_)) return loading::raised;
         }
-        value_.emplace(access::lend<P>(got_, stream, obj));
+        value_.emplace(access::lend<P>(got_, obj));
         return loading::done;
     }
     TENON_COLD [[nodiscard]] bool take_capsule() noexcept {
@@ -234,10 +233,9 @@ template <class Array>
         if (!check(*owned, Array::wanted)) return loading::refused;
         if (!report_conversion(obj, source.get(), text_of<Array>())) return loading::raised;
     }
-    void* stream = nullptr;
     py::interpreter* const here = py::interpreter::current();
-    if (here == nullptr || !py::current_stream(source.get(), owned->device(), stream)) return loading::raised;
-    out.emplace(access::keep<Array>(std::move(*owned), stream, py::detail::keep_object(source.get(), here)));
+    if (here == nullptr) return loading::raised;
+    out.emplace(access::keep<Array>(std::move(*owned), py::detail::keep_object(source.get(), here)));
     return loading::done;
 } catch (...) {
     py::raise_caught();

@@ -26,6 +26,19 @@ struct device {
     [[nodiscard]] constexpr bool is_cpu() const noexcept { return type == abi::device_code::cpu; }
     [[nodiscard]] constexpr bool is_cuda() const noexcept { return type == abi::device_code::cuda; }
     [[nodiscard]] constexpr bool is_rocm() const noexcept { return type == abi::device_code::rocm; }
+    /// CUDA's own, pinned and managed memory: the driver knows it, and kernels may use its address.
+    [[nodiscard]] constexpr bool is_cuda_memory() const noexcept {
+        return is_one_of(abi::device_code::cuda, abi::device_code::cuda_host, abi::device_code::cuda_managed);
+    }
+    [[nodiscard]] constexpr bool is_rocm_memory() const noexcept {
+        return is_one_of(abi::device_code::rocm, abi::device_code::rocm_host);
+    }
+    /// Code on a device of this kind may use the address: pinned and managed memory is both the host's and
+    /// the device's.
+    [[nodiscard]] constexpr bool serves(std::int32_t kind) const noexcept {
+        return type == kind || (kind == abi::device_code::cuda && is_cuda_memory()) ||
+               (kind == abi::device_code::rocm && is_rocm_memory());
+    }
     /// Plain code on the host may dereference its pointers: CPU, pinned and managed memory.
     [[nodiscard]] constexpr bool is_host_accessible() const noexcept {
         return is_one_of(abi::device_code::cpu, abi::device_code::cuda_host, abi::device_code::rocm_host,

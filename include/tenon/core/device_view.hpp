@@ -1,4 +1,4 @@
-// tenon/core/device_view.hpp: a typed, borrowed window on accelerator memory, for launching on and never for
+// tenon/core/device_view.hpp: a typed, borrowed window on memory of a device, for launching on and never for
 // reading here.
 #pragma once
 
@@ -14,8 +14,9 @@
 
 namespace tenon {
 
-/// Pointer (with `byte_offset` applied), extents, strides, dtype and device of a tensor that the host cannot
-/// read. There is no element access by design. Borrows like `view`.
+/// Pointer (with `byte_offset` applied), extents, strides, dtype, device and stream of a tensor that a device
+/// can use: accelerator memory, and pinned and managed memory, which the host can read as well. There is no
+/// element access by design. Borrows like `view`.
 template <class T = const void, int Rank = dynamic_rank>
 class device_view : public detail::layout<Rank> {
     static_assert(detail::require_viewable<T>());
@@ -38,6 +39,8 @@ public:
     [[nodiscard]] std::int64_t nbytes() const noexcept { return nbytes_; }
     [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
     [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    /// The stream to launch on: what is queued there comes after the work that made the memory.
+    [[nodiscard]] void* stream() const noexcept { return stream_; }
     /// "cuda:0".
     [[nodiscard]] std::string device_name() const { return name(device_); }
 
@@ -54,13 +57,15 @@ private:
           offset_(t.device().has_opaque_handle() ? t.byte_offset() : 0),
           nbytes_(t.nbytes()),
           dtype_(t.dtype()),
-          device_(t.device()) {}
+          device_(t.device()),
+          stream_(t.stream()) {}
 
     T* data_;
     std::uint64_t offset_;
     std::int64_t nbytes_;
     tenon::dtype dtype_;
     tenon::device device_;
+    void* stream_;
 };
 
 }  // namespace tenon

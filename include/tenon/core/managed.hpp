@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -24,6 +25,7 @@ namespace tenon {
 struct export_view {
     bool fresh_copy = false;  ///< made for this consumer alone, which may do with it what it likes
     bool as_cpu = false;      ///< host memory of any kind, shown as the CPU's
+    std::optional<device> as_device = {};  ///< managed memory, shown as that device's
 };
 
 namespace detail {
@@ -60,6 +62,7 @@ struct managed_block : release_chain::link {
 /// DLPack has one number for host memory, wherever the hardware that pinned it counts (P42).
 [[nodiscard]] inline abi::dl_device exported_device(device where, export_view how) noexcept {
     if (how.as_cpu) return device{}.to_abi();
+    if (how.as_device) return how.as_device->to_abi();
     return where.is_host_accessible() ? abi::dl_device{where.type, 0} : where.to_abi();
 }
 

@@ -25,7 +25,7 @@ struct request {
     memory_space space = memory_space::any;
     memory_order order = memory_order::any;
     bool writable = false;
-    std::int32_t kind = -1;       ///< the kind of device, any of its ids; -1: any
+    std::int32_t kind = -1;       ///< the kind of device that must be able to use it, any of its ids; -1: any
     extents shape = {};           ///< an extent or `any` for each axis; empty: any
     std::uint32_t alignment = 1;  ///< of the first element, a power of two
 };
@@ -103,12 +103,12 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
         return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
     if (!r.shape.empty() && !detail::fits_shape(t.shape(), r.shape)) [[unlikely]]
         return detail::shape_unmet(t.shape(), r.shape);
-    if (r.kind != -1 && r.kind != t.device().type) [[unlikely]]
+    if (r.kind != -1 && !t.device().serves(r.kind)) [[unlikely]]
         return detail::kind_unmet(t.device(), r.kind);
     if (r.device && *r.device != t.device()) [[unlikely]]
         return detail::device_unmet(t.device(), *r.device);
-    if (r.space != memory_space::any && t.device().is_host_accessible() != (r.space == memory_space::host))
-        [[unlikely]]
+    if ((r.space == memory_space::host && !t.device().is_host_accessible()) ||
+        (r.space == memory_space::accelerator && t.device().is_cpu())) [[unlikely]]
         return detail::space_unmet(t.device(), r.space);
     if ((r.order == memory_order::c && !t.is_c_contiguous()) ||
         (r.order == memory_order::f && !t.is_f_contiguous())) [[unlikely]]

@@ -209,6 +209,13 @@ public:
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
 
+    /// Says that the same address is to be used by that device: what pinned and managed memory allow.
+    void show_on(tenon::device where) noexcept { device_ = where.to_abi(); }
+
+    /// Work on the memory has been queued on this stream: whoever reads it later comes after that. The stream
+    /// must live until the tensor has been handed to Python, or has gone.
+    void set_stream(void* stream) noexcept { stream_ = stream; }
+
     /// Says that the memory was copied for whoever holds this tensor, and that nobody else sees it.
     void mark_copied() noexcept { flags_ |= abi::flag::is_copied; }
 
@@ -249,8 +256,10 @@ private:
     TENON_HOT [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info,
                                                             keep_alive& owner) noexcept {
         if (auto ok = info.check(); !ok) return ok.error();
-        return adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
-                          {.allow_unknown = true});
+        auto made = adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
+                               {.allow_unknown = true});
+        if (made) made->stream_ = info.stream();
+        return made;
     }
 
     /// Moves from `object`, describes, adopts: in this order.

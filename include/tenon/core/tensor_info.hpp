@@ -73,6 +73,7 @@ public:
         tensor_.shape = storage_;
         if (tensor_.strides != nullptr) tensor_.strides = storage_ + stored_rank();
         flags_ = other.flags_;
+        stream_ = other.stream_;
         fault_ = other.fault_;
         has_zero_ = other.has_zero_;
         return *this;
@@ -83,6 +84,13 @@ public:
     [[nodiscard]] tensor_info with_byte_offset(std::uint64_t bytes) const noexcept {
         tensor_info out = *this;
         out.tensor_.byte_offset = bytes;
+        return out;
+    }
+    /// The work that makes the memory is queued on this stream of its device; without one, on the default
+    /// stream. It must live until the tensor made of this has been handed to Python, or has gone.
+    [[nodiscard]] tensor_info on_stream(void* stream) const noexcept {
+        tensor_info out = *this;
+        out.stream_ = stream;
         return out;
     }
     [[nodiscard]] tensor_info read_only() const noexcept { return with_flag(abi::flag::read_only, true); }
@@ -116,6 +124,7 @@ public:
     [[nodiscard]] tenon::dtype dtype() const noexcept { return tenon::dtype(tensor_.dtype); }
     [[nodiscard]] tenon::device device() const noexcept { return tenon::device(tensor_.device); }
     [[nodiscard]] extents shape() const noexcept { return {storage_, stored_rank()}; }
+    [[nodiscard]] void* stream() const noexcept { return stream_; }
 
 private:
     template <class T>
@@ -166,6 +175,7 @@ private:
 
     abi::dl_tensor tensor_;  // its arrays are in `storage_`; null strides mean row-major
     std::uint64_t flags_;
+    void* stream_ = nullptr;
     error fault_;  // there is one only if `problem` is not null
     bool has_zero_;
     std::int64_t storage_[2 * max_rank];

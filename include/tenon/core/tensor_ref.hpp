@@ -54,6 +54,14 @@ public:
     [[nodiscard]] void* base() const noexcept { return base_; }
     [[nodiscard]] std::uint64_t byte_offset() const noexcept { return byte_offset_; }
 
+    /// The stream of a GPU on which the memory is ready, to launch work on: what is queued there comes after
+    /// the work that made it. A `cudaStream_t` or `hipStream_t`; CUDA's default stream by the handle that
+    /// means it in any code (`cudaStreamLegacy`). Null for memory that no stream orders.
+    [[nodiscard]] void* stream() const noexcept {
+        return stream_ != nullptr || !device().is_cuda_memory() ? stream_
+                                                                : reinterpret_cast<void*>(std::uintptr_t{1});
+    }
+
     [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
     [[nodiscard]] bool is_f_contiguous() const noexcept { return tenon::is_f_contiguous(shape(), strides()); }
     [[nodiscard]] bool is_contiguous() const noexcept { return is_c_contiguous(); }
@@ -87,7 +95,8 @@ protected:
           dtype_{tenon::dtype{}.to_abi()},
           ndim_(0),
           device_{tenon::device{}.to_abi()},
-          version_{0, 0} {}
+          version_{0, 0},
+          stream_(nullptr) {}
 
 private:
     friend struct detail::validator;
@@ -105,6 +114,7 @@ private:
     std::int32_t ndim_;
     abi::dl_device device_;
     abi::dl_version version_;
+    void* stream_;  ///< null: the default one
 };
 
 }  // namespace tenon

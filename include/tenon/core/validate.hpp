@@ -9,6 +9,7 @@
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/error.hpp>
+#include <tenon/core/readable.hpp>
 #include <tenon/core/shape.hpp>
 #include <tenon/core/tensor_ref.hpp>
 
@@ -20,16 +21,6 @@ struct import_policy {
 };
 
 namespace detail {
-
-/// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
-/// into the half of the addresses that is the system's; on other machines the upper bits may be a tag.
-inline bool is_implausible(const void* p) noexcept {
-#if defined(__x86_64__) || defined(_M_X64)
-    return reinterpret_cast<std::intptr_t>(p) < 4096;
-#else
-    return reinterpret_cast<std::uintptr_t>(p) < 4096;
-#endif
-}
 
 /// One axis of a description, as it came.
 struct raw_axis {
@@ -131,6 +122,9 @@ struct validator {
         t.flags_ |= flags;
     }
 
+    static void set_device(tensor_ref& t, device where) noexcept { t.device_ = where.to_abi(); }
+    static void set_stream(tensor_ref& t, void* stream) noexcept { t.stream_ = stream; }
+
     /// The whole check, of any description, over a copy in `storage`.
     TENON_COLD [[nodiscard]] static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
                                                               abi::dl_version version,
@@ -210,6 +204,7 @@ private:
         out.dtype_ = t.dtype;
         out.device_ = t.device;
         out.version_ = version;
+        out.stream_ = nullptr;
     }
 
     /// A foreign array need not be aligned.

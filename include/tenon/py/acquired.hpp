@@ -23,16 +23,23 @@ struct import_options {
     bool writable = false;          ///< refuse what may not be written to
     std::optional<bool> copy = {};  ///< true: always a copy; false: never; nullopt: only if needed
     std::optional<device> to = {};  ///< where the data must be, asked of the producer if it is elsewhere
-    std::optional<std::intptr_t> stream = {};  ///< the consumer's stream, as `__dlpack__` numbers them
+    /// The consumer's stream, as `__dlpack__` numbers them: it is made to wait for the producer, and is the
+    /// tensor's `stream()` then. -1: nothing waits. None: the tensor says by `stream()` where it is ready.
+    std::optional<std::intptr_t> stream = {};
     bool trust_legacy = false;   ///< a legacy struct cannot say "read-only": believe that it is not
     bool allow_unknown = false;  ///< let dtype and device codes through that DLPack 1.3 does not define
+    bool for_cuda = false;       ///< memory that is the host's and a GPU's is wanted as the GPU's
 
     [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
+    [[nodiscard]] bool wants_host() const noexcept { return to == device{}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the
     /// CPU's.
     [[nodiscard]] bool is_met_by(device where) const noexcept {
-        return !to || *to == where || (*to == device{} && where.is_host_accessible());
+        return !to || *to == where || (wants_host() && where.is_host_accessible());
     }
+    /// A stream to wait on was named.
+    [[nodiscard]] bool orders() const noexcept { return stream && *stream != -1; }
+    [[nodiscard]] void* stream_handle() const noexcept { return reinterpret_cast<void*>(stream.value_or(0)); }
 };
 
 /// The outcome of one rung.
@@ -116,6 +123,10 @@ public:
         return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, policy, *this, axis);
     }
 
+    /// Where the memory is ready; none stated means the default stream.
+    void set_stream(void* stream) noexcept { tenon::detail::validator::set_stream(*this, stream); }
+    /// Where the memory turns out to be.
+    void set_device(tenon::device where) noexcept { tenon::detail::validator::set_device(*this, where); }
     void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
 
     keep_alive owner;

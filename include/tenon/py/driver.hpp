@@ -1,37 +1,39 @@
-// tenon/py/driver.hpp: waiting for a device, without the GIL.
+// tenon/py/driver.hpp: asking a GPU's driver, which may block, without the GIL.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/core/cuda_driver.hpp>
+#include <utility>
+
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign_code.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 
 namespace tenon::py::detail {
 
-/// Runs `fn(driver)` without the GIL, because the driver may block.
+/// What `fn()` returns, run without the GIL.
 template <class Fn>
-[[nodiscard]] result<void> ask_driver(const cuda_api::driver& driver, Fn&& fn) noexcept {
+[[nodiscard]] auto without_gil(Fn&& fn) noexcept {
     return foreign_code([&] {
         PyThreadState* const released = PyEval_SaveThread();
-        const result<void> done = fn(driver);
+        auto done = fn();
         PyEval_RestoreThread(released);
         return done;
     });
 }
 
+/// Whether it succeeded; otherwise an exception is set.
+[[nodiscard]] inline bool succeeded(const result<void>& done) noexcept {
+    if (!done) raise(done.error(), "tenon: ");
+    return done.has_value();
+}
+
 /// Memory that a device writes to as well is complete only once the device is done; false with an exception
 /// set on failure. Where there is no device nothing can be pending.
 [[nodiscard]] inline bool finish_device_work(device where) noexcept {
-    if (where.type != abi::device_code::cuda_host && where.type != abi::device_code::cuda_managed)
-        return true;
-    const cuda_api::driver* const driver = cuda_api::driver::get();
-    if (driver == nullptr || !driver->has_device()) return true;
-    const auto done = ask_driver(*driver, [](const cuda_api::driver& d) { return d.synchronize(); });
-    if (!done) raise(done.error(), "tenon: ");
-    return done.has_value();
+    if (where.is_cpu() || !where.is_host_accessible()) return true;
+    return succeeded(without_gil([&] { return gpu::finish_all_devices(where); }));
 }
 
 }  // namespace tenon::py::detail

@@ -22,6 +22,10 @@ struct framework_habits {
     const char* from_dlpack = nullptr;   ///< what makes its arrays, as a path through its modules
     bool from_capsule = false;           ///< that takes a legacy capsule, and no object
     const char* empty = nullptr;         ///< `empty(shape, dtype=...)`, where its arrays may be written to
+    /// The module, compiled by Cython, and the C function in it, `intptr_t (int device)`, that says which
+    /// CUDA stream the library works on: it is asked, instead of having another stream wait for that one.
+    const char* stream_module = nullptr;
+    const char* stream_function = nullptr;
 };
 
 inline constexpr std::array known_frameworks{
@@ -39,7 +43,11 @@ inline constexpr std::array known_frameworks{
                      .honest_array = "Tensor",
                      .from_dlpack = "torch.from_dlpack",
                      .empty = "torch.empty"},
-    framework_habits{.package = "cupy", .from_dlpack = "cupy.from_dlpack", .empty = "cupy.empty"},
+    framework_habits{.package = "cupy",
+                     .from_dlpack = "cupy.from_dlpack",
+                     .empty = "cupy.empty",
+                     .stream_module = "cupy_backends.cuda.stream",
+                     .stream_function = "get_stream_ptr"},
 };
 
 namespace detail {

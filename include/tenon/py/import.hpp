@@ -9,10 +9,13 @@
 #include <type_traits>
 #include <utility>
 
+#include <tenon/core/device_memory.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/copy.hpp>
+#include <tenon/py/current_stream.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/import/array_interface.hpp>
 #include <tenon/py/import/arrow.hpp>
@@ -25,98 +28,13 @@
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/py/refusals.hpp>
+#include <tenon/py/stream.hpp>
 #include <tenon/py/type_plan.hpp>
 
 namespace tenon::py {
 
 namespace detail {
-
-enum class rung : unsigned char {
-    exchange_table,
-    numpy_struct,
-    dlpack_method,
-    cuda_interface,
-    buffer_protocol,
-    array_interface,
-    arrow,
-    capsule,
-    count,
-};
-
-struct rung_text {
-    const char* name;
-    const char* absent;
-};
-inline constexpr rung_text rung_texts[] = {
-    {"C exchange table", "the type has no __dlpack_c_exchange_api__"},
-    {"NumPy struct", "not a numpy.ndarray of a plain dtype"},
-    {"__dlpack__", "no such method"},
-    {"__cuda_array_interface__", "no such attribute"},
-    {"buffer protocol", "the type does not support it"},
-    {"__array_interface__", "no such attribute"},
-    {"Arrow", "no __arrow_c_array__, __arrow_c_device_array__ or __arrow_c_stream__"},
-    {"DLPack capsule", "not a capsule"},
-};
-static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
-
-/// What each rung answered, for the one exception that tells them all.
-class refusals {
-public:
-    void note(rung r, const error& why) noexcept {
-        note(r, rung_result::refused);
-        reasons_[static_cast<std::size_t>(r)] = why;
-        if (!any_) first_ = why.code;
-        any_ = true;
-    }
-    void note(rung r, rung_result answer) noexcept {
-        auto& slot = answers_[static_cast<std::size_t>(r)];
-        if (!slot) order_[count_++] = r;
-        slot = answer;
-    }
-
-    /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
-    template <class Fn>
-    void for_each(Fn&& fn) const {
-        for (std::size_t i = 0; i < count_; ++i) {
-            const auto at = static_cast<std::size_t>(order_[i]);
-            // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it was tried, so there is one
-            fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
-        }
-    }
-
-    /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
-    TENON_COLD void raise_for(PyObject* obj) const noexcept try {
-        std::string list;
-        for (std::size_t i = 0; i < rungs; ++i) {
-            if (!answers_[i]) continue;
-            list += std::string("\n  ") + rung_texts[i].name + ": ";
-            list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
-        }
-        const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
-        if (any_)
-            raise(first_, who + ". Tried:" + list);
-        else
-            raise(errc::not_an_array,
-                  who +
-                      ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" +
-                      list);
-    } catch (...) {
-        PyErr_NoMemory();
-    }
-
-    static std::string type_name(PyObject* obj) {
-        return std::string("'") + Py_TYPE(obj)->tp_name + "' object";
-    }
-
-private:
-    static constexpr auto rungs = static_cast<std::size_t>(rung::count);
-    std::optional<rung_result> answers_[rungs];  // of those that were tried
-    rung order_[rungs] = {};
-    std::size_t count_ = 0;
-    bool any_ = false;
-    errc first_ = errc::not_an_array;
-    error reasons_[rungs];  // read only where the answer is `refused`
-};
 
 /// Looks at a type once, every protocol of it. False with an exception set on failure.
 [[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
@@ -136,6 +54,7 @@ private:
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
+        plan.stream_of = find_library_stream(*habits);
     }
     plan.honest_borrow = plan.table != nullptr && has_honest_table(type, here.exchange_api);
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
@@ -223,9 +142,13 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
     PyErr_NoMemory();
 }
 
-/// Whether a rung delivered what was asked for.
-[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, error& why) noexcept {
-    if (!options.is_met_by(got.device())) {
+/// Whether a rung delivered what was asked for. On the `last_word` of a producer that cannot bring its memory
+/// to the host, that is also what can be fetched from a GPU.
+[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, bool last_word,
+                                error& why) noexcept {
+    const bool can_be_fetched =
+        last_word && options.wants_host() && options.copy != false && got.device().has_streams();
+    if (!options.is_met_by(got.device()) && !can_be_fetched) {
         why = refused("device", "the data is not on the device asked for", got.device().type,
                       options.to.value_or(device{}).type);
         return false;
@@ -235,6 +158,24 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
         return false;
     }
     return true;
+}
+
+/// Makes the consumer's stream wait for the one that the tensor is ready on, and be the tensor's from then
+/// on.
+[[nodiscard]] inline rung_result follow(const import_options& options, acquired& out, error& why) noexcept {
+    if (!options.orders() || !out.device().has_streams()) return rung_result::taken;
+    auto ordered = check_stream_number(out.device(), options.stream);
+    if (ordered)
+        ordered =
+            without_gil([&] { return gpu::order(out.device(), out.stream(), options.stream_handle()); });
+    if (!ordered) {
+        why = ordered.error();
+        const error_guard guard;
+        out.owner.reset();
+        return rung_result::refused;
+    }
+    out.set_stream(options.stream_handle());
+    return rung_result::taken;
 }
 
 /// The ladder. Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
@@ -272,7 +213,8 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             return false;
         }
         answer = applies ? take() : rung_result::absent;
-        if (answer == rung_result::taken && !meets(options, out, why)) {
+        if (answer == rung_result::taken &&
+            !meets(options, out, r == rung::dlpack_method || r == rung::cuda_interface, why)) {
             out.owner.reset();
             answer = rung_result::refused;
         }
@@ -290,7 +232,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     const auto numpy_settles = [&] { return settled_by_numpy = answer == rung_result::refused; };
     const import_policy policy = options.policy();
     // Rungs that know no other place are left out where there is a better one to ask.
-    const bool host_will_do = !options.to || *options.to == device{};
+    const bool host_will_do = !options.to || options.wants_host();
     if (plan.masked) {
         answer = numpy::check_mask(obj, why);
         if (answer != rung_result::taken) {
@@ -299,21 +241,30 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         }
     }
 
+    // Memory that is the host's and a GPU's, wanted as the GPU's: its CUDA interface says so, if it has one.
+    const auto cuda_interface = [&] {
+        return ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
+                       [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); });
+    };
+    const bool cuda_first = options.for_cuda && plan.table == nullptr && !plan.numpy_struct && !plan.guarded;
+
     const bool ended =
         PyCapsule_CheckExact(obj)
             ? ends_at(rung::capsule, true,
                       [&] { return bare_capsule::take(obj, options, writable, *here, out, why); })
-            : ends_at(
-                  rung::exchange_table,
-                  plan.table_fault != nullptr || (plan.table != nullptr && !options.stream && host_will_do),
-                  [&] {
-                      if (plan.table_fault != nullptr) {
-                          why = refused("exchange table", plan.table_fault);
-                          return rung_result::refused;
-                      }
-                      return out.owning ? exchange::own(obj, plan, writable, policy, *here, out, why)
-                                        : exchange::borrow(obj, plan, writable, policy, out, why);
-                  }) ||
+            : (cuda_first && cuda_interface()) ||
+                  ends_at(rung::exchange_table,
+                          plan.table_fault != nullptr || (plan.table != nullptr && host_will_do),
+                          [&] {
+                              if (plan.table_fault != nullptr) {
+                                  why = refused("exchange table", plan.table_fault);
+                                  return rung_result::refused;
+                              }
+                              if (!out.owning) return exchange::borrow(obj, plan, writable, policy, out, why);
+                              const rung_result got =
+                                  exchange::own(obj, plan, writable, policy, *here, out, why);
+                              return got == rung_result::taken ? follow(options, out, why) : got;
+                          }) ||
                   is_settled() ||
                   ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
                           [&] { return numpy::take(obj, policy, here, out, why); }) ||
@@ -332,9 +283,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                                                 : got;
                           }) ||
                   (!dlpack_refusal &&
-                   (ends_at(
-                        rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
-                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); }) ||
+                   ((!cuda_first && cuda_interface()) ||
                     (!plan.prefer_buffer &&
                      ends_at(rung::buffer_protocol, plan.has_buffer,
                              [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
@@ -416,30 +365,83 @@ TENON_HOT [[nodiscard]] inline bool borrow_numpy(PyObject* obj, acquired& out) n
 
 }  // namespace detail
 
-/// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null
-/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried.
-/// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
-[[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
-                                                       const import_options& options = {}) noexcept {
-    acquired got;
-    got.owning = true;
-    const bool plain =
-        !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.allow_unknown;
-    if (plain ? !detail::acquire(obj, options.writable, got)
-              : !detail::climb(obj, options, options.writable, got))
-        return std::nullopt;
+namespace detail {
+
+/// Whatever was acquired, kept, copied or fetched as the options say; nullopt with an exception set.
+[[nodiscard]] inline std::optional<tensor> settle(PyObject* obj, acquired& got,
+                                                  const import_options& options) noexcept {
+    if (options.wants_host() && got.device().has_streams())
+        return unless_failed(without_gil([&] { return gpu::fetch(got); }));
     if (options.copy == true && (!got.is_copied() || got.is_read_only())) {
-        return copy_released(got);
+        if (!got.device().has_streams()) return copy_released(got);
+        return unless_failed(without_gil([&] { return gpu::copy_on_device(got, got.stream()); }));
     }
     if (options.writable) {
         if (auto met = check(got, {.writable = true}); !met) {
-            detail::raise_unmet(met.error(), obj);
+            raise_unmet(met.error(), obj);
             return std::nullopt;
         }
     }
     std::optional<tensor> kept;
     if (auto ok = tensor::keep(got, got.owner, kept); !ok) raise(ok.error());
     return kept;
+}
+
+[[nodiscard]] inline std::optional<tensor> import_in_place(PyObject* obj,
+                                                           const import_options& options) noexcept {
+    acquired got;
+    got.owning = true;
+    const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy &&
+                       !options.allow_unknown && !options.for_cuda;
+    if (plain ? !acquire(obj, options.writable, got) : !climb(obj, options, options.writable, got))
+        return std::nullopt;
+    return settle(obj, got, options);
+}
+
+/// Imports to a GPU: what is there already as it is, managed memory too, and everything else by a copy that
+/// is made here. Producers are not asked to make it: few can.
+[[nodiscard]] inline std::optional<tensor> import_to_gpu(PyObject* obj,
+                                                         const import_options& options) noexcept {
+    const device to = *options.to;
+    import_options there = options;
+    there.to.reset();
+    there.copy.reset();
+    there.writable = false;
+    there.for_cuda = to.is_cuda();
+    auto t = import_in_place(obj, there);
+    if (!t) return t;
+    if (t->device().type == abi::device_code::cuda_managed && to.is_cuda()) t->show_on(to);
+    if (t->device() == to && options.copy != true) {
+        if (options.writable && t->is_read_only()) {
+            raise_unmet(check(*t, {.writable = true}).error(), obj);
+            return std::nullopt;
+        }
+        return t;
+    }
+    if (t->device() != to && options.copy == false) {
+        raise_unmet(refused("device", "the data is not on the device asked for, and copy=False was asked for",
+                            t->device().type, to.type),
+                    obj);
+        return std::nullopt;
+    }
+    if (!finish_device_work(t->device())) return std::nullopt;
+    return unless_failed(without_gil([&] {
+        if (t->device() == to) return gpu::copy_on_device(*t, t->stream());
+        if (t->device().is_host_accessible()) return gpu::put(*t, to, options.stream_handle());
+        auto fetched = gpu::fetch(*t);  // by way of the host: the two need not see each other
+        return fetched ? gpu::put(*fetched, to, options.stream_handle()) : std::move(fetched);
+    }));
+}
+
+}  // namespace detail
+
+/// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null
+/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried.
+/// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
+[[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
+                                                       const import_options& options = {}) noexcept {
+    return options.to && options.to->has_streams() ? detail::import_to_gpu(obj, options)
+                                                   : detail::import_in_place(obj, options);
 }
 
 /// Imports for the length of one call: `fn(const tensor_ref&)` runs if the object is a tensor that meets

@@ -8,9 +8,13 @@
 #include <utility>
 
 #include <tenon/core/allocate.hpp>
+#include <tenon/core/device_memory.hpp>
 #include <tenon/core/managed.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/current_stream.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -93,7 +97,27 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return nullptr;
 }
 
+/// A table takes a tensor over without waiting for anything: the stream its library works on is made to wait
+/// for the one the memory is made on, and the memory is given back after both. False with an exception set.
+[[nodiscard]] inline bool hand_to_stream(device where, void* made_on, const abi::exchange_api* table,
+                                         keep_alive& owner) noexcept try {
+    void* current = nullptr;
+    if (!where.has_streams() || table->current_work_stream == nullptr) return true;
+    if (!foreign_code([&] { return table->current_work_stream(where.type, where.id, &current) == 0; }))
+        return stream_unknown();
+    made_on = gpu::named_stream(where, made_on);
+    current = gpu::named_stream(where, current);
+    if (made_on == current) return true;
+    if (!succeeded(without_gil([&] { return gpu::order(where, made_on, current); }))) return false;
+    owner = gpu::released_late(std::move(owner), where, made_on, current);
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
 [[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+    if (!hand_to_stream(t.device(), t.stream(), table, t.owner())) return nullptr;
     auto* const managed =
         make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
     return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
@@ -161,6 +185,7 @@ template <class Owner>
     const auto plan = detail::maker_of(like, *here);
     if (!plan) return nullptr;
     if (plan->kind == maker_kind::exchange_table) {
+        if (!detail::hand_to_stream(info.device(), info.stream(), plan->table, kept)) return nullptr;
         const auto managed = make_managed<abi::managed_tensor_versioned>(info, kept);
         return managed ? detail::make_by_table(*managed, plan->table) : raise(managed.error(), "tenon: ");
     }
@@ -226,6 +251,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     if (!taken) return fail(taken.error());
     if (!is_as_planned(*taken, planned) || taken->device() != where)
         return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
+    void* current = nullptr;  // a caching allocator's memory is for the stream it works on
+    if (where.has_streams() && table->current_work_stream != nullptr &&
+        table->current_work_stream(where.type, where.id, &current) == 0)
+        taken->set_stream(current);
     return std::move(*taken);
 }
 
@@ -296,8 +325,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 /// A new, writable, uninitialised tensor of this shape and type where `like` is, which `to_python(t, like)`
 /// gives back as an array of `like`'s library without copying. The memory comes from the library: its
 /// exchange table's allocator (PyTorch's caching one), or its `empty`. Arrays of JAX and TensorFlow must not
-/// be written to: for them, and for what belongs to no library, host memory of our own does. Nullopt with an
-/// exception set on failure.
+/// be written to: for them, and for what belongs to no library, memory of our own does, on a GPU the
+/// driver's. It is to be written to on its `stream()`. Nullopt with an exception set on failure.
 [[nodiscard]] inline std::optional<tensor> empty_like(PyObject* like, const axes& shape,
                                                       element_type type) noexcept {
     interpreter* const here = interpreter::current();
@@ -318,18 +347,25 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             return detail::allocate_by_library(like, *planned, *plan, *here);
     }
     device where{};
+    void* stream = nullptr;
     if (plan->kind != maker_kind::unresolved && plan->kind != maker_kind::none) {
-        if (!borrow(like, {}, [&](const tensor_ref& t) { where = t.device(); })) return std::nullopt;
+        const auto look = [&](const tensor_ref& t) {
+            where = t.device();
+            stream = t.stream();
+        };
+        if (!borrow(like, {}, look)) return std::nullopt;
     }
     if (plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
         return detail::allocate_by_table(*planned, where, plan->table, *here);
-    if (!where.is_host_accessible()) {
+    if (!where.is_host_accessible() && !where.has_streams()) {
         return fail(refused("device",
-                            "this library's arrays cannot be written to, and host memory of ours "
+                            "this library's arrays cannot be written to, and memory of ours "
                             "would not be on their device",
                             where.type));
     }
-    auto made = allocate(type, shape);
+    auto made = where.has_streams()
+                    ? detail::without_gil([&] { return gpu::allocate(where, type, shape, stream); })
+                    : allocate(type, shape);
     if (!made) return fail(made.error());
     return std::move(*made);
 }

@@ -163,6 +163,9 @@ enum class maker_kind : unsigned char {
     type_method,     ///< `from_dlpack` of the type itself
 };
 
+/// A library's C function that says which stream of a device it works on, or leaves an exception.
+using library_stream = std::intptr_t (*)(int device);
+
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
@@ -193,6 +196,7 @@ struct type_plan {
     const void* seen_dlpack = nullptr;  ///< what the attributes were; only ever compared
     const void* seen_table = nullptr;
     const char* table_fault = nullptr;  ///< why a published table cannot be used
+    library_stream stream_of = nullptr;
     tensor_guards guards;
     py::interpreter* maker_home = nullptr;  ///< the record that keeps the two functions below
     PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule

@@ -341,9 +341,15 @@ int table_allocate(abi::dl_tensor*, abi::managed_tensor_versioned**, void* conte
     if (set_error != nullptr) set_error(context, "MemoryError", "fakes: never");
     return -1;
 }
+std::intptr_t work_stream = 0;  // what every table says it works on; -1: it fails
 int table_stream(std::int32_t, std::int32_t, void** out) {
-    *out = nullptr;
-    return 0;
+    *out = reinterpret_cast<void*>(work_stream);
+    return work_stream == -1 ? -1 : 0;
+}
+PyObject* work_on(PyObject*, PyObject* number) {
+    work_stream = static_cast<std::intptr_t>(PyLong_AsSsize_t(number));
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Py_RETURN_NONE;
 }
 
 struct table_object {
@@ -431,6 +437,7 @@ PyMethodDef functions[] = {
      METH_VARARGS | METH_KEYWORDS, "Fails without an exception."},
     {"returns_with_error", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(returns_with_error)),
      METH_VARARGS | METH_KEYWORDS, "Succeeds with an exception."},
+    {"work_on", work_on, METH_O, "The stream that tables say they work on from now on."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -6,8 +6,10 @@
 #include <string>
 
 #include <tenon/core/dtype_names.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor_ref.hpp>
 #include <tenon/py/byte_strides.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
@@ -63,8 +65,10 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
     return detail::interface_of(t, *known, address.get()).release();
 }
 
-/// For CUDA and managed memory. Work on the tensor is ordered by the legacy default stream.
-[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t) noexcept {
+/// For CUDA and managed memory, with the stream on which it is ready. Where only an event tells, the default
+/// stream is made to wait for it: the stream it was recorded on may be gone.
+[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t,
+                                                           const gpu::ready_event& ready) noexcept {
     const dtype_entry* const known = find_dtype(t.dtype());
     if (!t.device().is_cuda() && t.device().type != abi::device_code::cuda_managed)
         return detail::no_attribute("__cuda_array_interface__", "the memory is not CUDA's");
@@ -73,7 +77,11 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
     // Nothing at all is at address zero here.
     const ref address = ref::take(PyLong_FromVoidPtr(t.empty() ? nullptr : t.data()));
     ref interface = detail::interface_of(t, *known, address.get());
-    const ref stream = interface ? ref::take(PyLong_FromLong(1)) : ref();
+    if (ready &&
+        !detail::succeeded(detail::without_gil([&] { return gpu::order_after(t.device(), ready, nullptr); })))
+        return nullptr;
+    void* const number = ready ? reinterpret_cast<void*>(std::uintptr_t{1}) : t.stream();
+    const ref stream = interface ? ref::take(PyLong_FromVoidPtr(number)) : ref();
     if (!stream || PyDict_SetItemString(interface.get(), "stream", stream.get()) != 0) return nullptr;
     return interface.release();
 }

@@ -8,8 +8,8 @@
 
 #include <tenon/abi/arrow.hpp>
 #include <tenon/core/arrow_managed.hpp>
-#include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor_ref.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arguments.hpp>
@@ -67,22 +67,10 @@ template <class Struct, class Fill>
     });
 }
 
-/// Work on CUDA memory is ordered by the legacy default stream, and Arrow's consumers know of no stream: it
-/// has to be complete.
-[[nodiscard]] inline bool finish_cuda_work(const tensor_ref& t) noexcept {
+/// Arrow's consumers know of no stream: what a GPU still has to do with the memory has to be done.
+[[nodiscard]] inline bool finish_work(const tensor_ref& t) noexcept {
     if (!t.device().is_cuda()) return finish_device_work(t.device());
-    if (t.empty()) return true;
-    const cuda_api::driver* const driver = cuda_api::driver::get();
-    if (driver == nullptr) {
-        raise(refused("device", "the data cannot be waited for, because the CUDA driver cannot be loaded")
-                  .with_advice("use __dlpack__ with a stream"),
-              "tenon: ");
-        return false;
-    }
-    const auto done = ask_driver(
-        *driver, [&](const cuda_api::driver& d) { return d.finish_default_stream(t.device().id); });
-    if (!done) raise(done.error(), "tenon: ");
-    return done.has_value();
+    return t.empty() || succeeded(without_gil([&] { return gpu::finish_device(t.device()); }));
 }
 
 /// The pair of capsules over the memory of `t`, which `keeper` keeps alive; `set` completes the second.
@@ -163,14 +151,14 @@ private:
 /// capsules, or null with an exception set.
 [[nodiscard]] inline PyObject* answer_arrow_array(const tensor_ref& t, PyObject* keeper,
                                                   interpreter* here) noexcept {
-    if (!detail::can_leave_by_arrow(t, false) || !detail::finish_cuda_work(t)) return nullptr;
+    if (!detail::can_leave_by_arrow(t, false) || !detail::finish_work(t)) return nullptr;
     return detail::arrow_pair<abi::arrow_array>(t, keeper, here, [](abi::arrow_array&) {});
 }
 
 /// `keeper.__arrow_c_device_array__()`: the same on any device. There is no event: the data is complete.
 [[nodiscard]] inline PyObject* answer_arrow_device_array(const tensor_ref& t, PyObject* keeper,
                                                          interpreter* here) noexcept {
-    if (!detail::can_leave_by_arrow(t, true) || !detail::finish_cuda_work(t)) return nullptr;
+    if (!detail::can_leave_by_arrow(t, true) || !detail::finish_work(t)) return nullptr;
     return detail::arrow_pair<abi::arrow_device_array>(t, keeper, here, [&](abi::arrow_device_array& out) {
         out.device_type = t.device().type;
         out.device_id = t.device().is_cpu() ? -1 : t.device().id;

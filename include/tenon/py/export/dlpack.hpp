@@ -5,10 +5,11 @@
 #include <optional>
 #include <utility>
 
-#include <tenon/core/allocate.hpp>
-#include <tenon/core/cuda_driver.hpp>
+#include <tenon/core/device_memory.hpp>
 #include <tenon/core/managed.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arguments.hpp>
 #include <tenon/py/copy.hpp>
@@ -17,86 +18,30 @@
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/py/stream.hpp>
 
 namespace tenon::py {
 
 namespace detail {
 
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
-/// number has no meaning there, or the driver fails.
-[[nodiscard]] inline bool order_stream(device where, std::optional<std::intptr_t> stream) noexcept {
-    const auto wrong = [](const char* text) {
-        PyErr_SetString(PyExc_ValueError, text);
-        return false;
-    };
-    if (stream == -1) return true;  // the consumer sees to it: not even a look at the driver
-    if (where.is_cpu() || where.type == abi::device_code::rocm_host)
-        return !stream || wrong("tenon: stream must be None for a tensor in host memory");
-    if (where.is_rocm()) {
-        if (stream == 1 || stream == 2)
-            return wrong("tenon: stream must be None, -1, 0 or a handle on ROCm; 1 and 2 mean nothing there");
-        if (!stream || *stream == 0) return true;  // the default stream, as below
-        PyErr_SetString(PyExc_BufferError,
-                        "tenon: a ROCm stream cannot be made to wait here; pass stream=-1 and synchronize");
+/// number has no meaning there, or the driver fails. -1 asks for nothing: not even a look at the driver.
+[[nodiscard]] inline bool order_stream(const tensor_ref& t, const gpu::ready_event& ready,
+                                       std::optional<std::intptr_t> stream) noexcept {
+    const device where = t.device();
+    if (stream == -1) return true;
+    if (!where.is_cuda_memory() && !where.is_rocm()) {
+        // Other devices have streams by agreement, and we have none.
+        if (!stream || !where.is_host_accessible()) return true;
+        PyErr_SetString(PyExc_ValueError, "tenon: stream must be None for a tensor in host memory");
         return false;
     }
-    const bool is_cuda = where.is_cuda() || where.type == abi::device_code::cuda_host ||
-                         where.type == abi::device_code::cuda_managed;
-    if (!is_cuda) return true;  // streams by agreement, and we have none
-    if (stream == 0)
-        return wrong(
-            "tenon: stream=0 is ambiguous on CUDA; pass 1 (legacy default), 2 (per-thread default) "
-            "or a handle");
-    if (stream && *stream < 0) return wrong("tenon: stream is neither -1 nor a handle");
-    // What is queued there comes after everything on the default stream in any case.
-    if (!stream || *stream == cuda_api::legacy_default_stream) return true;
-    const cuda_api::driver* const driver = cuda_api::driver::get();
-    if (driver == nullptr) {
-        PyErr_SetString(PyExc_BufferError,
-                        "tenon: the stream cannot be made to wait, because the CUDA driver cannot be loaded; "
-                        "pass stream=-1 and synchronize");
-        return false;
-    }
-    const auto waits = ask_driver(
-        *driver, [&](const cuda_api::driver& d) { return d.wait_for_default_stream(where.id, *stream); });
-    if (!waits) raise(waits.error(), "tenon: ");
-    return waits.has_value();
-}
-
-/// A compact copy of CUDA memory on the host; nullopt with an exception set on failure. All the memory
-/// between the first and the last element is fetched at once, and put in order here.
-[[nodiscard]] inline std::optional<tensor> fetch_from_cuda(const tensor_ref& t) noexcept {
-    const auto fail = [](const error& e) -> std::optional<tensor> {
-        raise(e, "tenon: ");
-        return std::nullopt;
-    };
-    if (t.empty()) {
-        auto made = allocate(t.dtype(), t.shape(), t.is_subbyte_padded());
-        return made ? std::optional<tensor>(std::move(*made)) : fail(made.error());
-    }
-    const cuda_api::driver* const driver = cuda_api::driver::get();
-    if (driver == nullptr)
-        return fail(refused("dl_device", "the CUDA driver cannot be loaded, so nothing can be copied"));
-    const auto span = touched_span(t.shape(), t.strides());
-    if (!span) return fail(refused("strides", "the elements lie too far apart"));
-    const bool packed = t.dtype().is_subbyte() && !t.is_subbyte_padded();
-    if (packed && !t.is_c_contiguous())
-        return fail(refused("strides", "packed sub-byte elements can only be copied when contiguous"));
-    const std::int64_t bytes = packed ? t.nbytes() : (span->high - span->low + 1) * t.itemsize();
-    auto room = allocate(dtype_of<std::uint8_t>, axes(bytes));
-    if (!room) return fail(room.error());
-    const auto* const lowest = static_cast<const std::byte*>(t.data()) + span->low * t.itemsize();
-    const auto fetched = ask_driver(*driver, [&](const cuda_api::driver& d) {
-        return d.copy_to_host(t.device().id, room->data(), lowest, static_cast<std::size_t>(bytes));
-    });
-    if (!fetched) return fail(fetched.error());
-    tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
-                           .with_byte_offset(static_cast<std::uint64_t>(-span->low * t.itemsize()));
-    if (t.is_subbyte_padded()) info = info.padded();
-    auto there = tensor::own(info, std::move(room->owner()));
-    if (!there) return fail(there.error());
-    if (there->is_c_contiguous()) return std::move(*there);
-    return copy_released(*there);
+    if (!succeeded(check_stream_number(where, stream))) return false;
+    void* const later = consumer_stream(where, stream);
+    if (!ready && t.stream() == later) return true;
+    return succeeded(without_gil([&] {
+        return ready ? gpu::order_after(where, ready, later) : gpu::order(where, t.stream(), later);
+    }));
 }
 
 /// The capsule of a memory that `owner` keeps alive, legacy or not; null with an exception set.
@@ -118,19 +63,27 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     return PyErr_NoMemory();
 }
 
-/// The answer with a copy in it.
+/// The answer with a copy in it, made in memory of the driver or of the host. A copy on a GPU is made on the
+/// consumer's stream, which waits for the tensor by now.
 [[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, bool pinned,
                                            const dlpack_keywords& asked) noexcept {
-    const bool on_host = t.device().is_host_accessible();
-    // Copies are made in plain host memory: where another kind is meant, they would not be where they should.
-    if (asked.where.value_or(t.device()) != device{}) {
+    const device to = asked.where.value_or(t.device());
+    const bool from_gpu = !t.device().is_host_accessible();
+    std::optional<tensor> copied;
+    if (to == device{} && from_gpu)
+        copied = unless_failed(without_gil([&] { return gpu::fetch(t); }));
+    else if (to == device{})
+        copied = pinned ? copy_released(t) : copy_held(t);
+    else if (to.has_streams() && t.device() == to)
+        copied = unless_failed(
+            without_gil([&] { return gpu::copy_on_device(t, consumer_stream(to, asked.stream)); }));
+    else if (to.has_streams() && !from_gpu)
+        copied = unless_failed(without_gil([&] { return gpu::put(t, to, nullptr); }));
+    else
         raise(refused("copy", "a copy on this device cannot be made here", t.device().type)
                   .with_advice("pass dl_device=(1, 0) for a copy on the CPU, or copy it with the library it "
                                "came from"),
               "tenon: ");
-        return nullptr;
-    }
-    std::optional<tensor> copied = !on_host ? fetch_from_cuda(t) : pinned ? copy_released(t) : copy_held(t);
     if (!copied) return nullptr;
     return capsule_for(*copied, std::move(copied->owner()), asked.major, {.fresh_copy = true});
 }
@@ -140,20 +93,28 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 /// `keeper.__dlpack__(...)` for the tensor `t`, whose memory the object `keeper` keeps alive: a new capsule,
 /// or null with an exception set. The keywords have been read before the tensor: reading them runs code of
 /// others. `pinned` says that the memory stays where it is as long as the object lives, whatever runs.
+/// `ready` is when the memory is, where `t.stream()` alone does not tell.
 [[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, bool pinned,
-                                             const dlpack_keywords& asked, interpreter* here) noexcept {
+                                             const gpu::ready_event& ready, const dlpack_keywords& asked,
+                                             interpreter* here) noexcept {
     const device own = device(tenon::detail::exported_device(t.device(), {}));
     const bool to_host = asked.where == device{};
-    const bool stays = !asked.where || *asked.where == own || *asked.where == t.device() ||
+    const bool as_cuda =
+        asked.where && asked.where->is_cuda() && t.device().type == abi::device_code::cuda_managed;
+    const bool stays = !asked.where || *asked.where == own || *asked.where == t.device() || as_cuda ||
                        (to_host && t.device().is_host_accessible());
-    if (!stays && !(to_host && t.device().is_cuda())) return detail::no_way_there(own, *asked.where);
+    const bool from_gpu = t.device().has_streams();
+    const bool can_be_copied = (to_host && from_gpu) ||
+                               (asked.where && asked.where->has_streams() && t.device().is_host_accessible());
+    if (!stays && !can_be_copied) return detail::no_way_there(own, *asked.where);
     if (!stays && asked.copy == false) {
         raise(refused("copy", "the tensor must be copied to get there, and copy=False forbids it")
                   .with_advice("pass copy=None or copy=True"),
               "tenon: ");
         return nullptr;
     }
-    // What goes to the host is complete when it is handed out; elsewhere the consumer's stream sees to it.
+    // What goes to the host is complete when it is handed out, and so is what comes from there; elsewhere the
+    // consumer's stream sees to it.
     if (to_host && !t.device().is_cpu()) {
         if (asked.stream) {
             PyErr_SetString(PyExc_ValueError,
@@ -162,11 +123,21 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
             return nullptr;
         }
         if (!detail::finish_device_work(t.device())) return nullptr;
-    } else if (!detail::order_stream(t.device(), asked.stream)) {
+    } else if (!stays) {
+        if (!detail::succeeded(check_stream_number(*asked.where, asked.stream)) ||
+            !detail::finish_device_work(t.device()))
+            return nullptr;
+    } else if (!detail::order_stream(t, ready, asked.stream)) {
         return nullptr;
     }
     if (!stays || asked.copy == true) return detail::export_copy(t, pinned, asked);
-    return detail::capsule_for(t, detail::keep_object(keeper, here), asked.major, {.as_cpu = to_host});
+    export_view how{.as_cpu = to_host};
+    if (as_cuda) how.as_device = *asked.where;
+    keep_alive owner = detail::keep_object(keeper, here);
+    if (asked.stream != -1)
+        owner = gpu::released_late(std::move(owner), t.device(), t.stream(),
+                                   consumer_stream(t.device(), asked.stream));
+    return detail::capsule_for(t, std::move(owner), asked.major, how);
 }
 
 /// `__dlpack_device__()`: what the capsule will say (P41).

@@ -9,10 +9,12 @@
 #include <tenon/core/allocate.hpp>
 #include <tenon/core/foreign.hpp>
 #include <tenon/core/managed.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/validate.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -126,7 +128,22 @@ struct TENON_PRIVATE exchange_table {
                          obj != nullptr ? Py_TYPE(obj)->tp_name : "null");
             return nullptr;
         }
-        return Source::read(obj, room);
+        const tensor_ref* const t = Source::read(obj, room);
+        return t != nullptr && is_ready_by_default(*t, obj) ? t : nullptr;
+    }
+
+    /// The table says that work on memory of ours is on the default stream: where it is on another, that one
+    /// has to wait.
+    [[nodiscard]] static bool is_ready_by_default(const tensor_ref& t, PyObject* obj) noexcept {
+        const device where = t.device();
+        if (!where.has_streams()) return true;
+        if constexpr (requires { Source::ready(obj); }) {
+            if (const gpu::ready_event& ready = Source::ready(obj))
+                return detail::succeeded(
+                    detail::without_gil([&] { return gpu::order_after(where, ready, nullptr); }));
+        }
+        if (t.stream() == gpu::default_stream(where)) return true;
+        return detail::succeeded(detail::without_gil([&] { return gpu::order(where, t.stream(), nullptr); }));
     }
 
     static int own(void* obj, abi::managed_tensor_versioned** out) noexcept {

@@ -13,8 +13,10 @@
 #include <utility>
 
 #include <tenon/core/dtype_names.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/export/protocols.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -31,6 +33,7 @@ struct tensor_object {
     PyObject_HEAD PyObject*
         weak_references;  // first, so that its offset is known without asking a C++ type for it
     tensor held;
+    gpu::ready_event ready;  ///< when the memory is ready, unless its stream says it
 };
 
 [[nodiscard]] inline tensor_object* as_tensor_object(PyObject* self) noexcept {
@@ -47,6 +50,9 @@ struct TENON_PRIVATE tensor_source {
                here.producer_type.load();  // it has no subclasses
     }
     [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
+    [[nodiscard]] static const gpu::ready_event& ready(PyObject* self) noexcept {
+        return as_tensor_object(self)->ready;
+    }
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept;  // below: it needs the type
 };
 
@@ -100,6 +106,7 @@ inline void dealloc_tensor(PyObject* self) noexcept {
         call::clear_weak_references(self);
     {
         const error_guard keep;  // the owner's own code runs, and may not see what is pending
+        as_tensor_object(self)->ready.~ready_event();
         as_tensor_object(self)->held.~tensor();
     }
     type->tp_free(self);
@@ -213,6 +220,11 @@ using tensor_protocols = protocols<tensor_source>;
             "itemsize", "Bytes of one element standing alone."),
         make_property<[](const tensor& t) { return PyLong_FromVoidPtr(t.data()); }>(
             "data_ptr", "Address of the first element."),
+        make_property<[](const tensor& t) {
+            if (!t.device().is_cuda_memory() && !t.device().is_rocm()) Py_RETURN_NONE;
+            return PyLong_FromVoidPtr(t.stream());
+        }>("stream",
+           "The stream the memory was made on, as a handle (1: CUDA's default); None for host memory."),
         make_property<[](const tensor& t) { return PyBool_FromLong(t.is_read_only() ? 1 : 0); }>(
             "readonly", "Whether the memory must not be written to."),
         make_property<[](const tensor& t) { return PyBool_FromLong(t.is_c_contiguous() ? 1 : 0); }>(
@@ -279,14 +291,30 @@ using tensor_protocols = protocols<tensor_source>;
     return &detail::as_tensor_object(self)->held;
 }
 
+namespace detail {
+
+/// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
+[[nodiscard]] inline bool remember_work(const tensor& t, gpu::ready_event& ready) noexcept {
+    const device where = t.device();
+    if (t.empty() || (!where.is_cuda_memory() && !where.is_rocm()) ||
+        t.stream() == gpu::default_stream(where))
+        return true;
+    return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
+}
+
+}  // namespace detail
+
 /// A producer object over the tensor: any library can read it, as often as it likes, and it lives as long as
-/// any of them looks at it. Null with an exception set on failure, and `t` is then left as it was. Needs an
-/// attached thread state.
+/// any of them looks at it. What is queued on the tensor's stream by then, every consumer waits for. Null
+/// with an exception set on failure, and `t` is then left as it was. Needs an attached thread state.
 [[nodiscard]] inline PyObject* to_python(tensor&& t) noexcept {
     PyTypeObject* const type = producer_type();
-    PyObject* const self = type != nullptr ? type->tp_alloc(type, 0) : nullptr;
+    gpu::ready_event ready;
+    if (type == nullptr || !detail::remember_work(t, ready)) return nullptr;
+    PyObject* const self = type->tp_alloc(type, 0);
     if (self == nullptr) return nullptr;
     new (&detail::as_tensor_object(self)->held) tensor(std::move(t));
+    new (&detail::as_tensor_object(self)->ready) gpu::ready_event(std::move(ready));
     return self;
 }
 

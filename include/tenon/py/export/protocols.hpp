@@ -79,6 +79,21 @@ struct array_keywords {
 
 }  // namespace detail
 
+namespace detail {
+
+/// When the memory of an object is ready, for sources that know it better than by a stream.
+template <class Source>
+[[nodiscard]] const gpu::ready_event& ready_of(PyObject* self) noexcept {
+    if constexpr (requires { Source::ready(self); }) {
+        return Source::ready(self);
+    } else {
+        static const gpu::ready_event none;
+        return none;
+    }
+}
+
+}  // namespace detail
+
 /// The functions of a producer type. `Source` reads its objects, as for `exchange_table`.
 template <class Source>
 struct TENON_PRIVATE protocols {
@@ -89,7 +104,9 @@ struct TENON_PRIVATE protocols {
         if (here == nullptr || !read_dlpack_keywords(*here, args, positional, names, asked)) return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_dlpack(*t, self, Source::lends, asked, here) : nullptr;
+        return t != nullptr
+                   ? answer_dlpack(*t, self, Source::lends, detail::ready_of<Source>(self), asked, here)
+                   : nullptr;
     }
     static PyObject* array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                            PyObject* names) noexcept {
@@ -116,7 +133,7 @@ struct TENON_PRIVATE protocols {
     static PyObject* cuda_array_interface(PyObject* self, void*) noexcept {
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_cuda_array_interface(*t) : nullptr;
+        return t != nullptr ? answer_cuda_array_interface(*t, detail::ready_of<Source>(self)) : nullptr;
     }
     static PyObject* arrow_schema(PyObject* self, PyObject*) noexcept {
         acquired room;

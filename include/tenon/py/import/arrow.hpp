@@ -13,9 +13,9 @@
 
 #include <tenon/abi/arrow.hpp>
 #include <tenon/core/arrow_layout.hpp>
-#include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/foreign_code.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arrow_capsule.hpp>
 #include <tenon/py/driver.hpp>
@@ -205,17 +205,14 @@ inline void drop(ref& answer) noexcept {
             .with_advice("synchronize first, and pass stream=-1");
     if (layout::detail::cannot_be(static_cast<void**>(event)))
         return malformed("sync_event", "the pointer cannot be an event");
-    const std::intptr_t number = stream.value_or(cuda_api::legacy_default_stream);
+    const std::intptr_t number = stream.value_or(1);
     if (!on_host && number <= 0)
         return refused("stream", "it is neither 1 (legacy default), 2 (per-thread default), -1 nor a handle",
                        number);
-    const cuda_api::driver* const driver = cuda_api::driver::get();
-    if (driver == nullptr)
-        return refused("sync_event", "it cannot be waited for, because the CUDA driver cannot be loaded")
-            .with_advice("synchronize first, and pass stream=-1");
     void* const awaited = *static_cast<void**>(event);
-    return py::detail::ask_driver(*driver, [&](const cuda_api::driver& d) {
-        return on_host ? d.finish_event(where.id, awaited) : d.wait_for_event(where.id, awaited, number);
+    return py::detail::without_gil([&] {
+        return on_host ? gpu::finish_event(where, awaited)
+                       : gpu::order_after(where, awaited, reinterpret_cast<void*>(number));
     });
 }
 
@@ -254,6 +251,8 @@ inline void drop(ref& answer) noexcept {
             drop(answer);
             return rung_result::refused;
         }
+        if (where.is_cuda() && options.stream && *options.stream > 0)
+            out.set_stream(reinterpret_cast<void*>(*options.stream));
     }
     drop(answer);
     return taken;

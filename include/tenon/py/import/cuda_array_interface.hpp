@@ -1,15 +1,21 @@
-// tenon/py/import/cuda_array_interface.hpp: the rung for `__cuda_array_interface__` versions 2 and 3
-// (metadata only).
+// tenon/py/import/cuda_array_interface.hpp: the rung for `__cuda_array_interface__` versions 2 and 3: its
+// memory on the device it is truly on, its stream honoured.
 #pragma once
 
 #include <cstdint>
 
+#include <tenon/core/device.hpp>
+#include <tenon/core/device_memory.hpp>
+#include <tenon/core/error.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/interface.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/stream.hpp>
 #include <tenon/py/type_plan.hpp>
 
 namespace tenon::py::cuda_array_interface {
@@ -18,8 +24,48 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
     plan.cuda_array_interface = place_of(type, names.cuda_array_interface);
 }
 
-/// Reads the interface. It does not name its device: the one the caller asked for is assumed, else device 0,
-/// and nothing is synchronised here.
+namespace detail {
+
+/// The stream that version 3 of the interface names: null when it names none.
+[[nodiscard]] inline result<void*> stated_stream(const interface_fields& fields) noexcept {
+    if (!fields.stream) return static_cast<void*>(nullptr);
+    const bool is_number = PyLong_Check(fields.stream.get()) && !PyBool_Check(fields.stream.get());
+    const long long number = is_number ? PyLong_AsLongLong(fields.stream.get()) : -1;
+    if (PyErr_Occurred() != nullptr || !is_number || number <= 0) {
+        PyErr_Clear();
+        return malformed("stream", "it is neither 1, 2 nor a stream handle", number);
+    }
+    void* const stream = reinterpret_cast<void*>(static_cast<std::intptr_t>(number));
+    if (!gpu::may_be_stream(stream)) return malformed("stream", "it is no stream's handle", number);
+    return stream;
+}
+
+/// The interface does not name its device: the driver knows it by the address. Nothing at all lies nowhere.
+[[nodiscard]] inline result<device> true_device(const acquired& got, const import_options& options) noexcept {
+    if (!got.empty()) return gpu::device_of_address(got.data());
+    return options.to && options.to->is_cuda() ? *options.to : gpu::current_device();
+}
+
+/// Sees to it that the consumer comes after the producer. Version 3 says where that works: the consumer's
+/// stream waits for it, or the tensor says so too, and whoever reads it will wait. Version 2 says nothing,
+/// and the work may be on any stream: everything queued on the device is waited for, unless told not to.
+[[nodiscard]] inline result<void> order(long version, void* producer, const import_options& options,
+                                        acquired& out) noexcept {
+    if (options.stream == -1 || out.looking || out.empty()) return {};
+    if (version == 2) return py::detail::without_gil([&] { return gpu::finish_device(out.device()); });
+    if (options.orders()) {
+        if (auto ok = check_stream_number(out.device(), options.stream); !ok) return ok;
+        out.set_stream(options.stream_handle());
+        if (producer == nullptr || producer == out.stream()) return {};
+        return py::detail::without_gil([&] { return gpu::order(out.device(), producer, out.stream()); });
+    }
+    out.set_stream(producer);
+    return {};
+}
+
+}  // namespace detail
+
+/// Reads the interface, asks the driver which device the memory is on, and orders the work.
 [[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.cuda_array_interface == attribute_place::nowhere) return rung_result::absent;
@@ -44,24 +90,23 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
     if (const auto r = read_interface(fields, out, said, why); r != rung_result::taken) return r;
     if (!said.has_address)
         return refuse(malformed("data", "it is missing or not a pair of address and flag"));
-    if (fields.stream) {
-        const bool is_number = PyLong_Check(fields.stream.get()) && !PyBool_Check(fields.stream.get());
-        const long long number = is_number ? PyLong_AsLongLong(fields.stream.get()) : -1;
-        if (PyErr_Occurred() != nullptr || !is_number || number <= 0) {
-            PyErr_Clear();
-            return refuse(malformed("stream", "it is neither 1, 2 nor a stream handle", number));
-        }
-    }
-    if (options.to && !options.to->is_cuda())
-        return refuse(
-            refused("device", "the data is on a CUDA device", abi::device_code::cuda, options.to->type));
-    const device where = options.to ? *options.to : device{abi::device_code::cuda, 0};
-    const abi::dl_tensor t{said.address, where.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
+    const auto stream = detail::stated_stream(fields);
+    if (!stream) return refuse(stream.error());
+    const device first{abi::device_code::cuda, 0};
+    const abi::dl_tensor t{said.address, first.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
     if (auto ok = out.admit_stored(t, flags, options.policy()); !ok) return refuse(ok.error());
+    const auto where = detail::true_device(out, options);
+    if (!where) return refuse(where.error());
+    out.set_device(*where);
     const ref both = ref::take(PyTuple_Pack(2, obj, dict.get()));
     if (!both) return rung_result::raised;
     out.owner = py::detail::keep_object(both.get(), &here);
+    // From here on code of others may run: the GIL is let go of.
+    if (auto ordered = detail::order(version, *stream, options, out); !ordered) {
+        out.owner.reset();
+        return refuse(ordered.error());
+    }
     return rung_result::taken;
 }
 

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 
+#include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
+#include <tenon/py/current_stream.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/protocol_method.hpp>
 #include <tenon/py/python.hpp>
@@ -104,6 +106,7 @@ struct call_shape {
     bool modern;  ///< max_version, dl_device and copy may be passed
     bool stream;  ///< the stream is passed, where the device has any
     bool copy;    ///< copy is passed, if the caller said anything of it
+    bool device;  ///< dl_device is passed, if the data is said to be elsewhere than it is wanted
 };
 
 [[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
@@ -115,13 +118,14 @@ struct call_shape {
         Py_INCREF(names.our_version);
         ok = given.add(names.max_version, names.our_version);
         // A device is asked for only when the data is not said to be there already.
-        if (ok && options.to && !(where && *where == *options.to))
+        if (ok && shape.device && options.to && !(where && *where == *options.to))
             ok = given.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
         if (ok && shape.copy && options.copy)
             ok = given.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
     }
     if (ok && shape.stream) {
-        if (const auto number = stream_argument(where, options.to, options.stream))
+        const auto to = shape.device ? options.to : std::nullopt;
+        if (const auto number = stream_argument(where, to, options.stream))
             ok = given.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
     }
     if (!ok || Py_EnterRecursiveCall(" while importing a tensor") != 0) {
@@ -140,11 +144,16 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     if (plan != nullptr && plan->type == used.type && plan->tag == used.tag) plan->dialect = dialect;
 }
 
+/// Memory that the driver here can copy.
+[[nodiscard]] inline bool is_gpu(device where) noexcept {
+    return where.has_streams() && gpu::driver::of(where) != nullptr;
+}
+
 /// The capsule, asked for once, or twice when the first call met a producer that does not know the keywords.
 [[nodiscard]] inline ref request_capsule(PyObject* obj, const type_plan& plan, const interpreter& names,
                                          const import_options& options, std::optional<device> where,
                                          bool& found) noexcept {
-    call_shape shape{plan.dialect != dlpack_dialect::ancient, true, true};
+    call_shape shape{plan.dialect != dlpack_dialect::ancient, true, true, true};
     ref capsule = call_dlpack(obj, plan, names, options, where, shape, found);
     if (!found) return {};
     if (capsule) {
@@ -152,14 +161,17 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
         return capsule;
     }
     // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
-    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make of host memory
-    // we make ourselves. One step back, then the producer has had its say.
+    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make, of memory that
+    // can be reached from here, we make ourselves. One step back, then the producer has had its say.
     const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
     const bool unknown_keyword =
         plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
     if (unknown_keyword)
         shape.modern = false;
-    else if (options.copy == true && where && where->is_host_accessible() &&
+    else if (options.wants_host() && options.copy != false && where && is_gpu(*where) &&
+             PyErr_ExceptionMatches(PyExc_Exception) != 0)
+        shape.device = shape.copy = false;
+    else if (options.copy == true && where && (where->is_host_accessible() || is_gpu(*where)) &&
              PyErr_ExceptionMatches(PyExc_Exception) != 0)
         shape.copy = false;
     else if (has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0)
@@ -200,14 +212,25 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     std::optional<device> where;
     if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
         return known;
+    if (where && where->has_streams()) {
+        if (auto ok = check_stream_number(*where, options.stream); !ok) {
+            why = ok.error();
+            return rung_result::refused;
+        }
+    }
+    // A library that says which stream it works on is not made to wait for it on another.
+    const bool asks_library =
+        plan.stream_of != nullptr && !options.stream && !options.wants_host() && where && where->is_cuda();
+    import_options asked = options;
+    if (asks_library) asked.stream = -1;
     bool found = false;
-    ref capsule = detail::request_capsule(obj, plan, here, options, where, found);
+    ref capsule = detail::request_capsule(obj, plan, here, asked, where, found);
     if (!capsule) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
     if (!PyCapsule_CheckExact(capsule.get())) {
         why = malformed("__dlpack__", "it did not return a capsule");
         return rung_result::refused;
     }
-    import_options told = options;
+    import_options told = asked;
     if (plan.immutable) told.trust_legacy = false;
     // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
     const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
@@ -225,6 +248,16 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
             malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
         out.owner.reset();
         return rung_result::refused;
+    }
+    if (out.device().is_cpu()) return rung_result::taken;
+    if (asks_library) {
+        if (!note_current_stream(plan.stream_of, out)) {
+            const error_guard guard;
+            out.owner.reset();
+            return rung_result::raised;
+        }
+    } else if (options.orders()) {
+        out.set_stream(options.stream_handle());
     }
     return rung_result::taken;
 }

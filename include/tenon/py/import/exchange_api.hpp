@@ -2,19 +2,16 @@
 // at all.
 #pragma once
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
-#if defined(__linux__)
-#include <sys/uio.h>
-#include <unistd.h>
-#endif
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/readable.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
+#include <tenon/py/current_stream.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -25,35 +22,19 @@ namespace tenon::py::exchange {
 
 namespace detail {
 
-/// Whether memory can be read at all. A table is looked at once for each type, so the system may be asked;
-/// where it cannot answer, the address is believed.
-[[nodiscard]] inline bool is_readable(const void* address, std::size_t size) noexcept {
-    const auto start = reinterpret_cast<std::uintptr_t>(address);
-    if (tenon::detail::is_implausible(address) || start % alignof(void*) != 0) return false;
-#if defined(__linux__)
-    char copy[sizeof(abi::exchange_api)];
-    const iovec to{copy, size};
-    const iovec from{const_cast<void*>(address), size};
-    const ssize_t read = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-    return read == static_cast<ssize_t>(size) || (read < 0 && errno != EFAULT);
-#else
-    (void)size;
-    return true;
-#endif
-}
-
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
 [[nodiscard]] inline const abi::exchange_api* usable_table(const void* published,
                                                            const char*& fault) noexcept {
     const auto* header = static_cast<const abi::exchange_api_header*>(published);
     for (int steps = 0; header != nullptr && steps < 16; ++steps, header = header->prev_api) {
-        if (!is_readable(header, sizeof *header)) {
+        if (!tenon::detail::is_readable<sizeof *header>(header)) {
             fault = "the pointer to the table cannot be one";
             return nullptr;
         }
         if (header->version.major != abi::dlpack_major) continue;
         const auto* table = reinterpret_cast<const abi::exchange_api*>(header);
-        if (!is_readable(table, sizeof *table) || table->managed_tensor_from_py_object_no_sync == nullptr) {
+        if (!tenon::detail::is_readable<sizeof *table>(table) ||
+            table->managed_tensor_from_py_object_no_sync == nullptr) {
             fault = "a mandatory function of the table is null";
             return nullptr;
         }
@@ -113,6 +94,8 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         plan.table = detail::usable_table(published, plan.table_fault);
         if (plan.table == nullptr) continue;
         plan.table_fault = nullptr;
+        if (plan.table->current_work_stream != nullptr)
+            gpu::detail_done::stream_sources::add(plan.table->current_work_stream);
         return;
     }
 }
@@ -283,17 +266,24 @@ namespace detail {
 
 }  // namespace detail
 
-/// Owning import. A tensor that requires grad comes out read-only.
+/// Owning import, with the stream that the library works on. A tensor that requires grad comes out read-only.
 [[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable,
                                      import_policy policy, interpreter& home, acquired& out,
                                      error& why) noexcept {
     const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
+    const abi::exchange_api& table = *plan.table;
     const bool by_storage = plan.honest_borrow && plan.guards.storage.exists() &&
                             plan.table->dltensor_from_py_object_no_sync != nullptr;
     const rung_result got = by_storage
                                 ? detail::own_storage(obj, plan, home, out, policy, why)
                                 : detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
-    if (got != rung_result::taken || !guarded) return got;
+    if (got != rung_result::taken) return got;
+    if (out.device().has_streams() && !note_current_stream(table, out)) {
+        const error_guard guard;
+        out.owner.reset();
+        return rung_result::raised;
+    }
+    if (!guarded) return got;
     const guard_verdict verdict = ask_guards(
         obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
     if (verdict.needs_grad) out.mark_read_only();

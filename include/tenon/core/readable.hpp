@@ -1,0 +1,42 @@
+// tenon/core/readable.hpp: whether an address that came from elsewhere can be read at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#if defined(__linux__)
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#endif
+
+namespace tenon::detail {
+
+/// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
+/// into the half of the addresses that is the system's; on other machines the upper bits may be a tag.
+inline bool is_implausible(const void* p) noexcept {
+#if defined(__x86_64__) || defined(_M_X64)
+    return reinterpret_cast<std::intptr_t>(p) < 4096;
+#else
+    return reinterpret_cast<std::uintptr_t>(p) < 4096;
+#endif
+}
+
+/// Whether a struct of `Size` bytes can lie there. The system is asked, which takes as long as a few hundred
+/// instructions: for what is looked at once. Where it cannot answer, the address is believed.
+template <std::size_t Size>
+[[nodiscard]] bool is_readable(const void* address) noexcept {
+    if (is_implausible(address) || reinterpret_cast<std::uintptr_t>(address) % alignof(void*) != 0)
+        return false;
+#if defined(__linux__)
+    char copy[Size];
+    const iovec to{copy, Size};
+    const iovec from{const_cast<void*>(address), Size};
+    const ssize_t read = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    return read == static_cast<ssize_t>(Size) || (read < 0 && errno != EFAULT);
+#else
+    return true;
+#endif
+}
+
+}  // namespace tenon::detail
