@@ -48,6 +48,7 @@ class Gpu:
         self.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
 
 
+@functools.cache
 def count_devices() -> int:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -237,10 +238,12 @@ KINDS = {
 
 
 def hands_of(array: Any) -> Hands:
-    kind = type(array)
     if isinstance(array, need("numpy").ndarray):
         return HANDS["numpy"]
-    return HANDS[KINDS.get(kind.__name__) or KINDS[kind.__module__.partition(".")[0]]]
+    for base in type(array).__mro__:
+        if kind := KINDS.get(base.__name__) or KINDS.get(base.__module__.partition(".")[0]):
+            return HANDS[kind]
+    raise TypeError(f"no array of a kind that is known: {type(array)}")
 
 
 def read(array: Any) -> Any:
@@ -774,7 +777,12 @@ def few() -> list[Cell]:
     by_pair: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells():
         by_pair.setdefault((cell.producer, cell.door), []).append(cell)
-    return [of_pair[7 * turn % len(of_pair)] for turn, of_pair in enumerate(by_pair.values())]
+    return [of_pair[11 * turn % len(of_pair)] for turn, of_pair in enumerate(by_pair.values())]
+
+
+def few_rows() -> list[tuple[str, str, str]]:
+    """The arrays of the sample."""
+    return list(dict.fromkeys((cell.producer, cell.dtype, cell.layout) for cell in few()))
 
 
 def version_of(distribution: str) -> tuple[int, ...]:

@@ -231,6 +231,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
         return rung_result::refused;
     }
     import_options told = asked;
+    if (options.wants_host()) told.to.reset();  // what cannot be brought to the host may be fetched from here
     if (plan.immutable) told.trust_legacy = false;
     // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
     const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
