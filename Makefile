@@ -43,7 +43,7 @@ CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	-not -path '*/build/*' \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
-.PHONY: help demo test test-cpp test-python test-long test-leaks test-asan test-asan-cpp test-asan-python \
+.PHONY: help demo test test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers test-asan test-asan-cpp test-asan-python \
 	bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy check-layers check-headers fmt clean FORCE
 
 help: ## list the targets
@@ -128,6 +128,15 @@ test-leaks: ## a million round trips by every way out: nothing may grow
 	@TENON_LEAK_ROUNDS=1000000 TENON_TEST_TIMEOUT=1800 \
 		$(MAKE) test-python PYTEST_ARGS="tests/python/test_leaks.py --durations=0 $(PYTEST_ARGS)"
 
+# Installs nothing: a machine with a GPU has its own Python, libraries, CMake and CUDA.
+GPU_PYTHON ?= python3
+
+test-gpu: ## everything about CUDA, on a machine with a GPU, with what GPU_PYTHON=python3 has; else says so
+	@$(GPU_PYTHON) tools/test_gpu.py $(GPU_ARGS)
+
+test-gpu-sanitizers: ## the CUDA tests under compute-sanitizer: memcheck, racecheck, initcheck
+	@$(GPU_PYTHON) tools/test_gpu.py --sanitizers $(GPU_ARGS)
+
 ASAN := $(BUILD)/asan
 ASAN_PATH := $(CURDIR)/$(ASAN)/site:$(CURDIR)/$(ASAN)/tests/tests/native
 STACKS ?= fast
@@ -181,8 +190,6 @@ bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling t
 	$(call say,running bench/compile_time.py)
 	@$(PY) bench/compile_time.py $(BENCH_ARGS)
 
-# Installs nothing: a machine with a GPU has its own Python, libraries, CMake and CUDA.
-GPU_PYTHON ?= python3
 GPU_BUILD := build/bench-gpu
 
 bench-gpu: ## time CUDA arrays and their streams against the peers, with what GPU_PYTHON=python3 has

@@ -78,9 +78,32 @@ TEST(DeviceView, DescribesTheTensor) {
     EXPECT_EQ(device_view<>::from(made(on({dc::rocm, 3})))->device_name(), "rocm:3");
 }
 
-TEST(DeviceView, HostMemoryIsNotForIt) {
-    for (const auto kind : {dc::cpu, dc::cuda_host, dc::rocm_host, dc::cuda_managed})
-        expect_error(device_view<const float>::from(made(on({kind, 0}))), errc::refused, "device");
+TEST(DeviceView, HostMemoryIsNotForItUnlessADeviceCanUseIt) {
+    expect_error(device_view<const float>::from(made(on({dc::cpu, 0}))), errc::refused, "device");
+    for (const auto kind : {dc::cuda_host, dc::rocm_host, dc::cuda_managed}) {
+        const auto t = made(on({kind, 0}));
+        const auto on_device = device_view<const float>::from(t);
+        const auto on_host = tenon::view<const float>::from(t);
+        ASSERT_TRUE(on_device && on_host) << kind;
+        EXPECT_EQ(static_cast<const void*>(on_device->data()), static_cast<const void*>(on_host->data()));
+    }
+}
+
+TEST(DeviceView, StreamToLaunchOn) {
+    void* const legacy = reinterpret_cast<void*>(std::uintptr_t{1});
+    EXPECT_EQ(device_view<const float>::from(made(on({dc::cuda, 0})))->stream(), legacy);
+    EXPECT_EQ(device_view<const float>::from(made(on({dc::cuda_managed, 0})))->stream(), legacy);
+    EXPECT_EQ(device_view<const float>::from(made(on({dc::rocm, 0})))->stream(), nullptr);
+    EXPECT_EQ(device_view<const float>::from(made(on({dc::metal, 0})))->stream(), nullptr);
+    int here = 0;
+    auto t = made(on({dc::cuda, 0}));
+    t.set_stream(&here);
+    EXPECT_EQ(device_view<const float>::from(t)->stream(), &here);
+    EXPECT_EQ(t.share()->stream(), &here);
+    const auto owned = tenon::tensor::own(
+        tenon::tensor_info::contiguous(reinterpret_cast<float*>(4096), {4}, {dc::cuda, 0}).on_stream(&here),
+        tenon::keep_alive());
+    EXPECT_EQ(owned->stream(), &here);
 }
 
 TEST(DeviceView, RefusesLikeAView) {

@@ -46,6 +46,20 @@ TEST(Error, BitsArePrintedInHexadecimal) {
               "flags: unknown (got 0xdeadbeef)");
 }
 
+TEST(Error, DevicesArePrintedByName) {
+    const error e = tenon::refused("device", "elsewhere", tenon::device{2, 1}, tenon::device{1, 0});
+    EXPECT_EQ(e.message(), "device: elsewhere (got cuda:1, expected cpu)");
+    EXPECT_EQ(
+        tenon::refused("device", "x", tenon::device{-1, -2}, tenon::device{INT32_MAX, INT32_MIN}).message(),
+        "device: x (got device(-1):-2, expected device(2147483647):-2147483648)");
+}
+
+TEST(Error, OneOfSeveralTensorsIsNamed) {
+    EXPECT_EQ(tenon::refused("shape", "bad", 3).of_tensor(2).at_axis(0).message(),
+              "tensor 2: shape[0]: bad (got 3)");
+    EXPECT_EQ(tenon::refused("", "just a sentence").of_tensor(1).message(), "tensor 1: just a sentence");
+}
+
 TEST(Error, ExtremeNumbersPrint) {
     EXPECT_EQ(tenon::malformed("stride", "far", INT64_MIN).message(),
               "stride: far (got -9223372036854775808)");

@@ -73,7 +73,8 @@ PAGES = [
         "arrays",
         "nearest",
         "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\n"
-        "namespace nb = nanobind;\nusing namespace nb::literals;\n",
+        "namespace nb = nanobind;\nusing namespace nb::literals;\n"
+        "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
         NANOBIND_FRAME,
     ),
 ]

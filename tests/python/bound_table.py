@@ -213,9 +213,9 @@ def is_seen(device: str, stream: int = 0, shape: tuple[int, ...] = (6,), strides
 takes("on the CPU", "on_cpu", lambda: Call(Producer(shape=(6,))), is_seen("cpu"), "tenon")
 takes("on CUDA", "on_cuda", lambda: Call(Producer(shape=(6,), device=CUDA)), is_seen("cuda:0", 1), "tenon")
 takes("on the second of CUDA", "on_cuda", lambda: Call(Producer(shape=(6,), device=(2, 1))), is_seen("cuda:1", 1), "tenon")
-takes("on CUDA, by its table", "on_cuda", lambda: Call(exchange_class()(shape=(6,), device=CUDA)), is_seen("cuda:0"), "tenon")
+takes("on CUDA, by its table", "on_cuda", lambda: Call(exchange_class()(shape=(6,), device=CUDA)), is_seen("cuda:0", 1), "tenon")
 takes("on ROCm", "on_rocm", lambda: Call(Producer(shape=(6,), device=ROCM)), is_seen("rocm:0"), "tenon")
-for device, kind, stream in ((CPU, "cpu", 0), (CUDA, "cuda:0", 1), (CUDA_HOST, "cuda_host:0", 0), (ROCM, "rocm:0", 0)):
+for device, kind, stream in ((CPU, "cpu", 0), (CUDA, "cuda:0", 1), (CUDA_HOST, "cuda_host:0", 1), (ROCM, "rocm:0", 0)):
     takes(f"anywhere: {kind}", "anywhere", lambda device=device: Call(Producer(device=device)),
           is_seen(kind, stream, (2, 3), (3, 1)), "tenon")
 takes("pinned memory is host memory", "total_2d", lambda: Call(Producer(device=CUDA_HOST)), 15.0, "tenon")

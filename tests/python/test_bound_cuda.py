@@ -29,17 +29,46 @@ def test_the_address_and_the_device_are_the_callers(bound, x):
 
 
 def test_the_stream_is_the_one_the_caller_works_on(bound, x):
-    assert bound.on_cuda(x)[-1] == torch.cuda.current_stream().cuda_stream
+    assert torch.cuda.current_stream().cuda_stream == 0 and bound.on_cuda(x)[-1] == 1, "by the handle that means it"
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         assert bound.on_cuda(x)[-1] == side.cuda_stream
 
 
-def test_a_library_without_a_table_has_waited_for_the_default_stream(bound):
+def test_the_stream_of_a_library_without_a_table(bound):
     cupy = pytest.importorskip("cupy")
     array = cupy.arange(6, dtype="float32")
     *_, address, stream = bound.on_cuda(array)
     assert address == array.data.ptr and stream == 1
+    with cupy.cuda.Stream(non_blocking=True) as side:
+        assert bound.on_cuda(array)[-1] == side.ptr
+
+
+def test_the_stream_that_an_interface_names(bound):
+    cuda = pytest.importorskip("numba.cuda")
+    side = cuda.stream()
+    array = cuda.device_array(6, dtype="float32", stream=side)
+    assert bound.on_cuda(array)[-1] == int(side) != 0
+    assert bound.on_cuda(cuda.device_array(6, dtype="float32"))[-1] == 1
+
+
+def test_a_library_that_names_no_stream_has_waited_for_the_default_one(bound):
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no GPU")
+    array = jax.numpy.arange(6, dtype="float32")
+    *_, address, stream = bound.on_cuda(array)
+    assert address == array.unsafe_buffer_pointer() and stream == 1
+
+
+def test_managed_memory_is_the_devices_and_the_hosts(bound):
+    cupy = pytest.importorskip("cupy")
+    array = cupy.ndarray((6,), "float32", cupy.cuda.malloc_managed(24))
+    array[:] = cupy.arange(6)
+    _, _, _, device, address, stream = bound.on_cuda(array)
+    assert (device, address, stream) == ("cuda_managed:0", array.data.ptr, 1)
+    cupy.cuda.Device().synchronize()
+    assert [float(value) for value in bound.scale(array)] == [0, 2, 4, 6, 8, 10]
 
 
 def test_taking_an_argument_does_not_end_a_graph_capture(bound, x):

@@ -20,6 +20,11 @@ BUILT = "<!-- built by tests/python/test_guides.py"  # their sessions import wha
 NEEDS = re.compile(r"<!-- needs: ([\w ]+) -->")
 
 
+def need_cuda() -> None:
+    if not need("torch").cuda.is_available():
+        pytest.skip("needs a CUDA device")
+
+
 def sessions(page: Path) -> list[doctest.Example]:
     """All sessions of a page as one, with the line each example stands on."""
     text = page.read_text()
@@ -45,7 +50,7 @@ PLAIN_PAGES = [p for p in PAGES if sessions(p) and BUILT not in p.read_text()]
 def test_pages(page, tmp_path, monkeypatch):
     for wanted in NEEDS.findall(page.read_text()):
         for library in wanted.split():
-            need(library)
+            need_cuda() if library == "cuda" else need(library)
     monkeypatch.chdir(tmp_path)
     told: list[str] = []
     assert run(sessions(page), page.name, str(page), told, {"__name__": "__main__"}) == 0, "".join(told)

@@ -112,7 +112,7 @@ def refused():
     for attempt in (lambda: tenon.from_pointer(ADDRESS, (2, -3), "float32", deleter=hash),
                     lambda: tenon_exports.legacy(COUNTER, readonly=True),
                     lambda: tenon_exports.produce(COUNTER, shape=(-1,)),
-                    lambda: KEPT.__dlpack__(dl_device=(2, 0)),
+                    lambda: KEPT.__dlpack__(dl_device=(2, 0), copy=False),
                     lambda: KEPT.__dlpack__(stream="junk"),
                     lambda: KEPT.__arrow_c_array__(),
                     lambda: LINE.__arrow_c_array__("junk"),

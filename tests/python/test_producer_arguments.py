@@ -208,7 +208,7 @@ def test_a_refusal_leaves_nothing_behind():
     def refuse_all():
         for name, value in junk:
             refuse(obj, TypeError, None, call(**{name: value}))
-        for keywords in (dict(dl_device=(2, 0)), dict(stream=1)):
+        for keywords in (dict(dl_device=(2, 0), copy=False), dict(stream=1)):
             refuse(obj, (BufferError, ValueError), None, call(**keywords))
 
     refuse_all()

@@ -435,11 +435,7 @@ def test_F79_memory_is_let_go_of_after_the_consumers_work():
     driver.calls()
     driver.busy(1)
     del capsule  # the device still has work
-    for _ in range(1000):  # a thread waits for it
-        if counter.releases:
-            break
-        time.sleep(0.01)
-    assert counter.releases == 1
+    assert let_go_of(counter)
     calls = driver.calls()
     assert calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
     assert driver.all_closed()
@@ -486,6 +482,52 @@ driver.calls()
 del capsule
 assert driver.calls() == within("cuCtxSynchronize") and counter.releases == 1
 """)
+
+
+def let_go_of(counter):
+    """Waits for the thread that waits for the device."""
+    for _ in range(1000):
+        if counter.releases:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@isolated
+def test_F79_a_tensor_is_kept_until_a_stream_is_done():
+    driver, counter = Driver(), Counter()
+    memory = dict(device=CUDA, address=NOWHERE)
+    tenon_exports.keep_until_done(counter, SIDE, **memory)
+    assert counter.releases == 1, "the stream is idle"
+    assert driver.calls() == within("cuEventCreate 3", f"cuEventRecord event {SIDE}", "cuEventQuery event",
+                                    "cuEventDestroy event")
+    counters = [Counter() for _ in range(5)]
+    driver.busy(5)
+    for counter in counters:
+        tenon_exports.keep_until_done(counter, 0, **memory)
+    assert all(let_go_of(counter) for counter in counters)
+    calls = driver.calls()
+    assert calls.count("cuEventRecord event 1") == calls.count("cuEventSynchronize event") == 5 and driver.all_closed()
+
+
+@isolated
+def test_F79_what_cannot_be_kept_stays_with_the_caller():
+    driver, memory = Driver(), dict(device=CUDA, address=NOWHERE)
+
+    def stays(exception, match, stream=SIDE, **fields):
+        counter = Counter()
+        with pytest.raises(exception, match=match):
+            tenon_exports.keep_until_done(counter, stream, **{**memory, **fields})
+        assert counter.releases == 1 and driver.all_closed()
+
+    stays(ValueError, "no stream's handle", stream=7)
+    stays(BufferError, "no stream has work", device=CPU, address=id(driver) & ~63)
+    driver.capturing(SIDE)
+    stays(BufferError, "as long as the graph")
+    driver.capturing()
+    for name in ("cuEventCreate", "cuEventRecord", "cuCtxPushCurrent"):
+        driver.fail(name)
+        stays(BufferError, "700")
 
 
 @isolated

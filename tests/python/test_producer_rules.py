@@ -75,7 +75,7 @@ def test_P02_unknown_keyword_is_a_type_error(make, name):
 def test_P02_refusals_for_what_the_data_is_are_never_type_errors():
     """Consumers answer a TypeError by asking again in older words."""
     for fields, options in ((dict(readonly=True), {}), (dict(dtype="float4_e2m1fn", padded=True), {}),
-                            (dict(), dict(dl_device=(2, 0))), (dict(device=CUDA, address=NOWHERE), dict(copy=True)),
+                            (dict(), dict(dl_device=(2, 0), copy=False)), (dict(device=CUDA, address=NOWHERE), dict(copy=True)),
                             (dict(device=METAL, address=NOWHERE), dict(dl_device=CPU))):
         counter = Counter()
         with exactly_once(counter):

@@ -90,9 +90,18 @@ def test_P34_minus_one_makes_no_call_and_works_during_capture(x):
     assert torch.all(y == 6)
 
 
-def test_a_copy_on_the_device_is_left_to_the_library(x):
-    with pytest.raises(BufferError, match="library"):
-        tenon.asdlpack(x).__dlpack__(max_version=(1, 3), copy=True)
+@pytest.mark.parametrize("layout", ["compact", "strided", "transposed", "offset", "flipped", "scalar", "empty"])
+def test_a_copy_on_the_device(x, layout):
+    cupy = pytest.importorskip("cupy")
+    y = cupy.asarray(x)
+    part = {"compact": y, "strided": y[:, ::2, 1::2], "transposed": y.T, "offset": y[1, 1:], "flipped": y[:, ::-1],
+            "scalar": y[1, 2, 3], "empty": y[:, :0]}[layout]
+    copied = tenon.asdlpack(tenon.asdlpack(part).__dlpack__(max_version=(1, 3), copy=True, stream=1))
+    assert (copied.device, copied.flags, copied.is_contiguous) == ("cuda:0", 2, True)
+    assert not copied.size or copied.data_ptr != part.data.ptr
+    seen = cupy.from_dlpack(copied)
+    assert seen.shape == part.shape and bool((seen == part).all())
+    assert tenon.asdlpack(part, copy=True).device == "cuda:0", "CuPy's own refuses to copy"
 
 
 def test_host_protocols_are_not_there(x):

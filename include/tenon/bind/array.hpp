@@ -145,6 +145,10 @@ inline constexpr bool is_array<array<T, Extents, Props...>> = true;
 
 /// How the binders make arrays and take them apart.
 struct access {
+    template <class Array>
+    [[nodiscard]] static const tensor_ref& ref(const Array& a) noexcept {
+        return a.ref_;
+    }
     /// Over memory that the caller's call keeps alive.
     template <class Array>
     [[nodiscard]] static Array lend(const tensor_ref& checked, PyObject* source) noexcept {
@@ -190,10 +194,11 @@ struct fresh_like<U, Rank, P, Rest...>
     : std::conditional_t<is_place<P>, std::type_identity<fresh<U, Rank, P>>, fresh_like<U, Rank, Rest...>> {};
 
 template <class Array>
-[[nodiscard]] Array allocate_like(PyObject* like, void* stream, device where, const axes& shape,
+[[nodiscard]] Array allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
                                   element_type type) {
-    auto made = py::empty_like(like, shape, type);
+    auto made = py::empty_like(like, shape, type, &known);
     if (!made) throw py::python_error();
+    const device where = known.device();
     // Where `like` has managed memory its library's allocator may give plain memory of the device, and serve.
     const bool is_there =
         made->device() == where || (where.type == abi::device_code::cuda_managed && made->device().is_cuda());
@@ -206,7 +211,7 @@ template <class Array>
     }
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) throw py::python_error();
-    made->set_stream(stream);
+    made->set_stream(known.stream());
     return access::keep<Array>(std::move(*made), py::detail::keep_object(like, here));
 }
 
@@ -233,7 +238,7 @@ template <class U = void, class T, auto Extents, class... Props>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x) {
     using element = bind::fresh_element<U, T>;
     using made = typename bind::fresh_like<element, array<T, Extents, Props...>::rank, Props...>::type;
-    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), axes(x.shape()),
+    return bind::allocate_like<made>(x.object(), bind::access::ref(x), axes(x.shape()),
                                      bind::fresh_dtype<element>(x));
 }
 /// The same of another shape: `empty_like<float>(x, {rows, columns})`.
@@ -241,15 +246,14 @@ template <class U = void, class T, auto Extents, class... Props, std::integral I
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const I (&sizes)[N]) {
     using element = bind::fresh_element<U, T>;
     using made = typename bind::fresh_like<element, static_cast<int>(N), Props...>::type;
-    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), axes(sizes),
+    return bind::allocate_like<made>(x.object(), bind::access::ref(x), axes(sizes),
                                      bind::fresh_dtype<element>(x));
 }
 template <class U = void, class T, auto Extents, class... Props>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const axes& sizes) {
     using element = bind::fresh_element<U, T>;
     using made = typename bind::fresh_like<element, dynamic_rank, Props...>::type;
-    return bind::allocate_like<made>(x.object(), x.stream(), x.device(), sizes,
-                                     bind::fresh_dtype<element>(x));
+    return bind::allocate_like<made>(x.object(), bind::access::ref(x), sizes, bind::fresh_dtype<element>(x));
 }
 
 }  // namespace tenon

@@ -76,6 +76,9 @@ struct constraints {
     static_assert(
         std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
         "tenon::array: the size of this type is not that of its elements in memory; take const void");
+    static_assert(std::is_void_v<T> || !viewable<T> || addressable<T>,
+                  "tenon::array: elements of less than a byte may share bytes; take const void and a view "
+                  "of it, or a type of whole bytes (__nv_fp4x2_e2m1)");
     using extents_type = std::add_const_t<decltype(Extents)>;
     static_assert(std::integral<extents_type> || is_shape_pattern<extents_type>,
                   "tenon::array: the second argument is a rank or a tenon::shape<...>");

@@ -14,7 +14,6 @@
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/current_stream.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -93,9 +92,6 @@ public:
 
 private:
     [[nodiscard]] loading lend(PyObject* obj) noexcept {
-        if constexpr (P::wanted.space == memory_space::any && P::wanted.kind != abi::device_code::cpu) {
-            if (!py::note_borrowed_stream(obj, got_)) return loading::raised;
-        }
         value_.emplace(access::lend<P>(got_, obj));
         return loading::done;
     }

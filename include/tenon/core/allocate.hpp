@@ -48,7 +48,7 @@ inline void release_aligned(void* memory, void*) noexcept {
 }
 template <class T>
 [[nodiscard]] result<tensor> allocate(const axes& shape) noexcept {
-    return allocate(dtype_of<T>, shape);
+    return allocate(dtype_of<T>, shape, dtype_of<T>.is_subbyte());
 }
 
 /// For containers of your own whose memory leaves as a tensor:

@@ -1,4 +1,4 @@
-// tenon/core/attributes.hpp: compiler hints that keep the paths everybody takes short.
+// tenon/core/attributes.hpp: what compilers are told: which paths everybody takes, and what kernels may call.
 #pragma once
 
 #if defined(__GNUC__)
@@ -13,4 +13,11 @@
 #define TENON_COLD
 #define TENON_HOT
 #define TENON_PRIVATE
+#endif
+
+/// For the host and the device: kernels may call it too.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define TENON_HD __host__ __device__
+#else
+#define TENON_HD
 #endif

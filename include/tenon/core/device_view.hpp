@@ -27,6 +27,7 @@ public:
     [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
         if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok)
             return ok.error();
+        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
         return over(t);
     }
     /// Without the checks of `from`: for whoever has made them. Host memory is a device's too, then.

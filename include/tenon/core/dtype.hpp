@@ -10,6 +10,8 @@
 #endif
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/attributes.hpp>
+#include <tenon/core/dtype_gpu.hpp>
 
 namespace tenon {
 
@@ -21,40 +23,49 @@ struct dtype {
     std::uint16_t lanes = 1;
 
     constexpr dtype() noexcept = default;
-    constexpr dtype(std::uint8_t c, std::uint8_t b, std::uint16_t l = 1) noexcept
+    TENON_HD constexpr dtype(std::uint8_t c, std::uint8_t b, std::uint16_t l = 1) noexcept
         : code(c), bits(b), lanes(l) {}
-    constexpr explicit dtype(abi::dl_dtype d) noexcept : code(d.code), bits(d.bits), lanes(d.lanes) {}
-    [[nodiscard]] constexpr abi::dl_dtype to_abi() const noexcept { return {code, bits, lanes}; }
+    TENON_HD constexpr explicit dtype(abi::dl_dtype d) noexcept
+        : code(d.code), bits(d.bits), lanes(d.lanes) {}
+    [[nodiscard]] TENON_HD constexpr abi::dl_dtype to_abi() const noexcept { return {code, bits, lanes}; }
 
     friend constexpr bool operator==(dtype, dtype) noexcept = default;
 
-    [[nodiscard]] constexpr std::uint32_t bits_per_element() const noexcept {
+    [[nodiscard]] TENON_HD constexpr std::uint32_t bits_per_element() const noexcept {
         return static_cast<std::uint32_t>(bits) * lanes;
     }
     /// Bytes one element takes when it stands alone (a 4-bit element takes one).
-    [[nodiscard]] constexpr std::uint32_t itemsize() const noexcept { return (bits_per_element() + 7U) / 8U; }
+    [[nodiscard]] TENON_HD constexpr std::uint32_t itemsize() const noexcept {
+        return (bits_per_element() + 7U) / 8U;
+    }
     /// Elements do not fill whole bytes, so several may share one.
-    [[nodiscard]] constexpr bool is_subbyte() const noexcept { return bits_per_element() % 8U != 0; }
+    [[nodiscard]] TENON_HD constexpr bool is_subbyte() const noexcept { return bits_per_element() % 8U != 0; }
 
     /// What the address of an element must be a multiple of: the size of the number in it, of which a complex
     /// element has two and a vector several.
-    [[nodiscard]] constexpr std::uint32_t alignment() const noexcept {
+    [[nodiscard]] TENON_HD constexpr std::uint32_t alignment() const noexcept {
         const std::uint32_t number = is_complex() ? bits / 16U : bits / 8U;
         return number != 0 && (number & (number - 1U)) == 0 ? number : 1U;
     }
 
-    [[nodiscard]] constexpr bool is_signed_integer() const noexcept { return code == abi::type_code::int_; }
-    [[nodiscard]] constexpr bool is_unsigned_integer() const noexcept { return code == abi::type_code::uint; }
-    [[nodiscard]] constexpr bool is_integer() const noexcept {
+    [[nodiscard]] TENON_HD constexpr bool is_signed_integer() const noexcept {
+        return code == abi::type_code::int_;
+    }
+    [[nodiscard]] TENON_HD constexpr bool is_unsigned_integer() const noexcept {
+        return code == abi::type_code::uint;
+    }
+    [[nodiscard]] TENON_HD constexpr bool is_integer() const noexcept {
         return is_signed_integer() || is_unsigned_integer();
     }
     /// Any real floating type: IEEE, bfloat16, fp8, fp6, fp4.
-    [[nodiscard]] constexpr bool is_floating() const noexcept {
+    [[nodiscard]] TENON_HD constexpr bool is_floating() const noexcept {
         return code == abi::type_code::float_ || code == abi::type_code::bfloat ||
                (code >= abi::type_code::float8_e3m4 && code <= abi::type_code::float4_e2m1fn);
     }
-    [[nodiscard]] constexpr bool is_complex() const noexcept { return code == abi::type_code::complex; }
-    [[nodiscard]] constexpr bool is_bool() const noexcept { return code == abi::type_code::bool_; }
+    [[nodiscard]] TENON_HD constexpr bool is_complex() const noexcept {
+        return code == abi::type_code::complex;
+    }
+    [[nodiscard]] TENON_HD constexpr bool is_bool() const noexcept { return code == abi::type_code::bool_; }
 };
 
 /// A truth value as array libraries store it: one byte, false only when zero. A C++ `bool` may hold nothing
@@ -62,8 +73,8 @@ struct dtype {
 struct bool8 {
     std::uint8_t byte;
     constexpr bool8() noexcept = default;
-    constexpr bool8(bool b) noexcept : byte(b ? 1 : 0) {}
-    constexpr operator bool() const noexcept { return byte != 0; }
+    TENON_HD constexpr bool8(bool b) noexcept : byte(b ? 1 : 0) {}
+    TENON_HD constexpr operator bool() const noexcept { return byte != 0; }
 };
 
 /// Which dtype a C++ type is; specialise it (a static constexpr member `value`) to add your own type.
@@ -109,6 +120,13 @@ struct dtype_traits<std::bfloat16_t> {
     static constexpr dtype value{abi::type_code::bfloat, 16};
 };
 #endif
+
+/// Types of CUDA's and HIP's headers, where those were included first.
+template <class T>
+    requires requires { detail::gpu_type<T>::dlpack; }
+struct dtype_traits<T> {
+    static constexpr dtype value{detail::gpu_type<T>::dlpack};
+};
 
 template <class T>
 concept element = requires {

@@ -1,12 +1,15 @@
 // tenon/core/error.hpp: why something was refused, as a small value that becomes a sentence only when read.
 #pragma once
 
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <variant>
+
+#include <tenon/core/device.hpp>
 
 namespace tenon {
 
@@ -21,10 +24,11 @@ enum class errc : std::uint8_t {
 /// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
 /// nothing; all texts are static. `got` and `wanted` are only meaningful when `detail` says so.
 struct error {
-    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex };
+    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices };
 
     errc code;
     detail_kind detail;
+    std::uint16_t which;  ///< of several tensors the one at fault, counted from 1; or 0
     std::int32_t axis;    ///< the axis at fault, or -1
     const char* field;    ///< the field at fault ("shape", "flags", "dtype", ...)
     const char* problem;  ///< what is wrong with it
@@ -32,11 +36,12 @@ struct error {
     std::int64_t got;
     std::int64_t wanted;
 
-    /// The whole sentence: field, axis, problem, what came, what was expected, what to do.
+    /// The whole sentence: which tensor, field, axis, problem, what came, what was expected, what to do.
     [[nodiscard]] std::string message() const {
         std::string out = field;
         if (axis >= 0) out.append(1, '[').append(std::to_string(axis)).append(1, ']');
         if (!out.empty()) out += ": ";
+        if (which != 0) out.insert(0, "tensor " + std::to_string(which) + ": ");
         out += problem;
         switch (detail) {
             case detail_kind::none:
@@ -51,11 +56,20 @@ struct error {
             case detail_kind::got_hex:
                 out.append(" (got ").append(hex(static_cast<std::uint64_t>(got))).append(1, ')');
                 break;
+            case detail_kind::devices:
+                out.append(" (got ").append(name(std::bit_cast<device>(got)));
+                out.append(", expected ").append(name(std::bit_cast<device>(wanted))).append(1, ')');
+                break;
         }
         if (advice != nullptr) out.append("; ").append(advice);
         return out;
     }
 
+    [[nodiscard]] constexpr error of_tensor(std::size_t number) const noexcept {
+        error e = *this;
+        e.which = static_cast<std::uint16_t>(number);
+        return e;
+    }
     [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
         error e = *this;
         e.axis = a;
@@ -81,28 +95,34 @@ private:
 
 // Short spellings, so that a check reads as one line where it is made.
 [[nodiscard]] constexpr error malformed(const char* field, const char* problem) noexcept {
-    return {errc::malformed, error::detail_kind::none, -1, field, problem, nullptr, 0, 0};
+    return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
 }
 [[nodiscard]] constexpr error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::malformed, error::detail_kind::got, -1, field, problem, nullptr, got, 0};
+    return {errc::malformed, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem) noexcept {
-    return {errc::refused, error::detail_kind::none, -1, field, problem, nullptr, 0, 0};
+    return {errc::refused, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got, -1, field, problem, nullptr, got, 0};
+    return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
 }
 [[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got,
                                       std::int64_t wanted) noexcept {
-    return {errc::refused, error::detail_kind::got_wanted, -1, field, problem, nullptr, got, wanted};
+    return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, device got,
+                                      device wanted) noexcept {
+    error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
+    e.detail = error::detail_kind::devices;
+    return e;
 }
 [[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got_hex,    -1, field, problem,
+    return {errc::refused, error::detail_kind::got_hex,    0, -1, field, problem,
             nullptr,       static_cast<std::int64_t>(got), 0};
 }
 [[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
-    return {errc::no_memory, error::detail_kind::none, -1, field, "out of memory", nullptr, 0, 0};
+    return {errc::no_memory, error::detail_kind::none, 0, -1, field, "out of memory", nullptr, 0, 0};
 }
 
 /// A value or the error that stood in its way. Reading the side that is not there is a programming error.

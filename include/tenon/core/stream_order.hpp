@@ -162,8 +162,8 @@ template <class Wait>
     });
 }
 
-/// Puts into `out` what is queued on the stream so far, unless that is the default stream or is being captured,
-/// or there is no driver and so no work: then there is nothing to remember.
+/// Puts into `out` what is queued on the stream so far, unless that is the default stream or is being
+/// captured, or there is no driver and so no work: then there is nothing to remember.
 [[nodiscard]] inline result<void> remember(device where, void* stream, ready_event& out) noexcept {
     stream = named_stream(where, stream);
     if (stream == default_stream(where)) return {};

@@ -138,6 +138,9 @@ private:
                    nullptr,
                    0};
         flags_ = std::is_const_v<T> ? abi::flag::read_only : 0;
+        // A C++ object takes a byte at least: where the pointer is typed, the elements are padded.
+        if constexpr (!std::is_void_v<T>)
+            if (type.type.is_subbyte()) flags_ |= abi::flag::subbyte_padded;
         fault_.problem = nullptr;
         has_zero_ = false;
         for (std::size_t i = 0; i < stored_rank(); ++i) {

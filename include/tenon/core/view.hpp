@@ -34,6 +34,10 @@ template <class T>
 concept viewable =
     element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
 
+/// Elements that fill whole bytes: each has an address, however the tensor is laid out.
+template <class T>
+concept addressable = viewable<T> && !dtype_of<T>.is_subbyte();
+
 namespace detail {
 
 /// Stops the compilation of a window on what is neither `viewable` nor void, with a word on why.
@@ -42,7 +46,8 @@ consteval bool require_viewable() {
     constexpr bool is_bool = std::same_as<std::remove_cv_t<T>, bool>;
     static_assert(!is_bool, "tenon: foreign memory may hold a 2 where C++ expects a bool: use tenon::bool8");
     static_assert(std::is_void_v<T> || element<T>,
-                  "tenon: no dtype is known for this type: specialise tenon::dtype_traits for it");
+                  "tenon: no dtype is known for this type: specialise tenon::dtype_traits for it (or, if it "
+                  "is CUDA's or HIP's, include its header before any of Tenon's)");
     static_assert(is_bool || !element<T> || viewable<T>,
                   "tenon: dtype_traits gives this type a dtype of another size than sizeof(T)");
     return true;
@@ -138,6 +143,18 @@ template <class T, int Rank>
     return r;
 }
 
+/// Elements of less than a byte have an address each only if they take a byte each.
+template <class T>
+[[nodiscard]] result<void> check_addresses(const tensor_ref& t) noexcept {
+    if constexpr (!std::is_void_v<T>) {
+        if (!addressable<T> && !t.is_subbyte_padded()) {
+            return refused("dtype", "packed sub-byte elements have no address each")
+                .with_advice("take the tensor untyped and unpack its bytes");
+        }
+    }
+    return {};
+}
+
 }  // namespace detail
 
 /// A window on a tensor in host-accessible memory. `view<const T>` takes any tensor of that type, `view<T>`
@@ -164,10 +181,7 @@ public:
     /// Checks device, dtype, rank, writability and alignment.
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
         if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
-        if (t.dtype().is_subbyte() && !t.is_subbyte_padded()) {
-            return refused("dtype", "packed sub-byte elements have no address each")
-                .with_advice("take the tensor untyped and unpack its bytes");
-        }
+        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
         if (!t.empty() && !t.is_aligned_to(alignof(T))) {
             return refused("data", "the address is not aligned for this element type (bytes past alignment)",
                            static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)),
@@ -181,10 +195,10 @@ public:
         return view(static_cast<T*>(t.data()), detail::window_axes<Rank>(t), t.size());
     }
 
-    /// What may be written to may also be read.
-    operator view<const T, Rank>() const noexcept
+    /// What may be written to may also be read. (A template, because nvcc warns of a conversion to itself.)
+    template <std::same_as<const T> U>
         requires(!std::is_const_v<T>)
-    {
+    operator view<U, Rank>() const noexcept {
         return view<const T, Rank>(data_, axes_, size_);
     }
     template <class U, int R>

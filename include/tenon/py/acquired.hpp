@@ -64,6 +64,8 @@ inline void release_object(void* subject, void* home) noexcept {
 #endif
     static_cast<interpreter*>(home)->enter([&] { call::drop(object); });
 }
+/// Of a pair: an object, and the interface it gave.
+inline void release_interface(void* subject, void* home) noexcept { release_object(subject, home); }
 inline void release_versioned(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });
 }
@@ -87,6 +89,12 @@ inline void release_buffer(void* subject, void* home) noexcept {
 [[nodiscard]] inline keep_alive keep_object(PyObject* obj, interpreter* home) noexcept {
     Py_INCREF(obj);
     return {obj, release_object, home};
+}
+/// Keeps an object and what its interface was read from; empty with an exception set.
+[[nodiscard]] inline keep_alive keep_interface(PyObject* obj, PyObject* interface,
+                                               interpreter* home) noexcept {
+    PyObject* const both = PyTuple_Pack(2, obj, interface);
+    return both != nullptr ? keep_alive(both, release_interface, home) : keep_alive();
 }
 [[nodiscard]] inline keep_alive keep_managed(void* managed, bool versioned, interpreter* home) noexcept {
     return {managed, versioned ? release_versioned : release_legacy, home};

@@ -71,12 +71,4 @@ TENON_COLD inline bool stream_unknown() noexcept {
     return false;
 }
 
-/// For a tensor just borrowed from `obj`: the stream that its library works on, where only its table knows
-/// it. Every other rung has noted it already.
-[[nodiscard]] inline bool note_borrowed_stream(PyObject* obj, acquired& got) noexcept {
-    if (!got.device().has_streams()) return true;
-    const type_plan* const plan = find_plan(Py_TYPE(obj));
-    return plan == nullptr || plan->table == nullptr || note_current_stream(*plan->table, got);
-}
-
 }  // namespace tenon::py

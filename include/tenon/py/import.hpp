@@ -241,12 +241,13 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         }
     }
 
-    // Memory that is the host's and a GPU's, wanted as the GPU's: its CUDA interface says so, if it has one.
+    // Arrays of the host that are a GPU's as well, wanted as the GPU's (Numba's managed and mapped ones):
+    // their CUDA interface says so.
     const auto cuda_interface = [&] {
         return ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); });
     };
-    const bool cuda_first = options.for_cuda && plan.table == nullptr && !plan.numpy_struct && !plan.guarded;
+    const bool cuda_first = options.for_cuda && plan.has_buffer && !plan.immutable && !plan.numpy_struct;
 
     const bool ended =
         PyCapsule_CheckExact(obj)

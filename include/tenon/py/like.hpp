@@ -220,6 +220,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_table(const tensor& planned, device where,
+                                                             void* const* stream,
                                                              const abi::exchange_api* table,
                                                              interpreter& here) noexcept {
     abi::dl_tensor prototype{nullptr,
@@ -252,8 +253,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     if (!is_as_planned(*taken, planned) || taken->device() != where)
         return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
     void* current = nullptr;  // a caching allocator's memory is for the stream it works on
-    if (where.has_streams() && table->current_work_stream != nullptr &&
-        table->current_work_stream(where.type, where.id, &current) == 0)
+    if (stream != nullptr)
+        taken->set_stream(*stream);
+    else if (where.has_streams() && table->current_work_stream != nullptr &&
+             table->current_work_stream(where.type, where.id, &current) == 0)
         taken->set_stream(current);
     return std::move(*taken);
 }
@@ -326,9 +329,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 /// gives back as an array of `like`'s library without copying. The memory comes from the library: its
 /// exchange table's allocator (PyTorch's caching one), or its `empty`. Arrays of JAX and TensorFlow must not
 /// be written to: for them, and for what belongs to no library, memory of our own does, on a GPU the
-/// driver's. It is to be written to on its `stream()`. Nullopt with an exception set on failure.
-[[nodiscard]] inline std::optional<tensor> empty_like(PyObject* like, const axes& shape,
-                                                      element_type type) noexcept {
+/// driver's. It is to be written to on its `stream()`. Nullopt with an exception set on failure. Whoever
+/// knows where `like` is says so, and it is not asked again.
+[[nodiscard]] inline std::optional<tensor> empty_like(PyObject* like, const axes& shape, element_type type,
+                                                      const tensor_ref* known = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return std::nullopt;
     const auto fail = [](const error& e) {
@@ -353,10 +357,14 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             where = t.device();
             stream = t.stream();
         };
-        if (!borrow(like, {}, look)) return std::nullopt;
+        if (known != nullptr)
+            look(*known);
+        else if (!borrow(like, {}, look))
+            return std::nullopt;
     }
     if (plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
-        return detail::allocate_by_table(*planned, where, plan->table, *here);
+        return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, plan->table,
+                                         *here);
     if (!where.is_host_accessible() && !where.has_streams()) {
         return fail(refused("device",
                             "this library's arrays cannot be written to, and memory of ours "

@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <tenon/core/attributes.hpp>
@@ -69,7 +70,7 @@ template <class T>
         raise(r.error(), "tenon: ");
         throw python_error();
     }
-    return std::move(*r);
+    if constexpr (!std::is_void_v<T>) return std::move(*r);
 }
 
 /// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is

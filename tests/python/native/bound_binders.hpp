@@ -29,6 +29,8 @@ inline void bind_all(binder::module_& m) {
     m.def("on_cpu", &on_cpu, "x"_a);
     m.def("on_cuda", &on_cuda, "x"_a);
     m.def("fresh_on_cuda", &fresh_on_cuda, "x"_a);
+    m.def("copy_on_cuda", &copy_on_cuda, "x"_a, "out"_a);
+    m.def("copied_on_cuda", &copied_on_cuda, "x"_a);
     m.def("on_rocm", &on_rocm, "x"_a);
     m.def("anywhere", &anywhere, "x"_a);
     m.def("maybe", &maybe, "x"_a = binder::none());

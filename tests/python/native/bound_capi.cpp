@@ -28,6 +28,8 @@ PyMethodDef methods[] = {
     function<&bound::on_cpu>("on_cpu", {"x"}),
     function<&bound::on_cuda>("on_cuda", {"x"}),
     function<&bound::fresh_on_cuda>("fresh_on_cuda", {"x"}),
+    function<&bound::copy_on_cuda>("copy_on_cuda", {"x", "out"}),
+    function<&bound::copied_on_cuda>("copied_on_cuda", {"x"}),
     function<&bound::on_rocm>("on_rocm", {"x"}),
     function<&bound::anywhere>("anywhere", {"x"}),
     function<&bound::maybe>("maybe", {{"x", nullptr}}),

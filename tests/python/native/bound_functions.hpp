@@ -92,6 +92,20 @@ std::tuple<std::string, ints, ints, std::string, std::uint64_t, std::uint64_t> s
 inline auto on_cpu(array<const float, 1, tenon::cpu> x) { return seen(x); }
 inline auto on_cuda(array<const float, 1, tenon::cuda> x) { return seen(x); }
 inline auto fresh_on_cuda(array<const float, 1, tenon::cuda> x) { return tenon::empty_like(x); }
+/// Work on the device, queued on the stream of what is written to: without a compiler for kernels, a copy.
+inline void copy_on_cuda(array<const float, 1, tenon::cuda> x, array<float, 1, tenon::cuda> out) {
+    const auto driver = tenon::gpu::driver::needed_for(x.device(), "x");
+    if (!driver) throw std::runtime_error(driver.error().message());
+    const int fault = (*driver)->copy_on_device(reinterpret_cast<std::uintptr_t>(out.data()),
+                                                reinterpret_cast<std::uintptr_t>(x.data()),
+                                                static_cast<std::size_t>(x.nbytes()), out.stream());
+    if (fault != 0) throw std::runtime_error("the driver reports error " + std::to_string(fault));
+}
+inline auto copied_on_cuda(array<const float, 1, tenon::cuda> x) {
+    auto out = tenon::empty_like(x);
+    copy_on_cuda(x, out);
+    return out;
+}
 inline auto on_rocm(array<float, 1, tenon::rocm> x) { return seen(x); }
 inline auto anywhere(array<const void, tenon::dynamic_rank, tenon::any_device> x) { return seen(x); }
 

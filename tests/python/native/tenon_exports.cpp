@@ -253,6 +253,21 @@ PyObject* described_like(PyObject*, PyObject* args, PyObject* keywords) try {
 } catch (const fakes::bad_argument&) {
     return nullptr;
 }
+/// gpu::keep_until_done: keep_until_done(counter, stream, **fields). What it refuses is let go of here.
+PyObject* keep_until_done(PyObject*, PyObject* args, PyObject* keywords) try {
+    PyObject *owner = nullptr, *stream = nullptr;
+    if (PyArg_ParseTuple(args, "O!O", counter_type, &owner, &stream) == 0) return nullptr;
+    void* const handle = PyLong_AsVoidPtr(stream);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    const wanted fields(keywords);
+    auto t = tenon::tensor::own(fields.info(fields.address), counted_release(count_of(owner), nullptr));
+    if (!t) return tenon::py::raise(t.error());
+    if (auto kept = tenon::gpu::keep_until_done(std::move(*t), handle); !kept)
+        return tenon::py::raise(kept.error());
+    Py_RETURN_NONE;
+} catch (const fakes::bad_argument&) {
+    return nullptr;
+}
 /// empty_like with the shape and type of its model, given back as that: twin(like).
 PyObject* twin(PyObject*, PyObject* model) {
     auto t = tenon::py::empty_like(model);
@@ -435,6 +450,8 @@ PyMethodDef functions[] = {
      "to_capsule of a description: described(counter, kind, address=..., **fields)."},
     {"described_like", tenon::py::detail::as_method(described_like), METH_VARARGS | METH_KEYWORDS,
      "to_python of a description: described_like(counter, like, address=..., **fields)."},
+    {"keep_until_done", tenon::py::detail::as_method(keep_until_done), METH_VARARGS | METH_KEYWORDS,
+     "gpu::keep_until_done of a description: keep_until_done(counter, stream, address=..., **fields)."},
     {"twin", twin, METH_O, "empty_like(like), given back."},
     {"like", tenon::py::detail::as_method(like), METH_VARARGS | METH_KEYWORDS,
      "to_python(t, like): like(counter, array, **fields)."},

@@ -59,7 +59,8 @@ struct TENON_PRIVATE tensor_source {
 /// The Python object the tensor's memory belongs to, borrowed, or null where that cannot be known.
 [[nodiscard]] inline PyObject* owner_of(const tensor& t) noexcept {
     const keep_alive& owner = t.owner();
-    if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
+    if (owner.release_function() == release_object || owner.release_function() == release_interface)
+        return static_cast<PyObject*>(owner.subject());
     return owner.release_function() == release_buffer ? static_cast<Py_buffer*>(owner.subject())->obj
                                                       : nullptr;
 }
@@ -80,12 +81,14 @@ struct TENON_PRIVATE tensor_source {
 /// The owner as people want to know it: of a Tensor over a Tensor, what the last of them belongs to.
 [[nodiscard]] inline PyObject* root_owner_of(const tensor& t) noexcept {
     PyObject* owner = owner_of(t);
+    if (t.owner().release_function() == release_interface) return PyTuple_GET_ITEM(owner, 0);
     const interpreter* const here = interpreter::current();
     if (here == nullptr) PyErr_Clear();
     while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
-        PyObject* const next = owner_of(as_tensor_object(owner)->held);
+        const tensor& inner = as_tensor_object(owner)->held;
+        PyObject* const next = owner_of(inner);
         if (next == nullptr) break;
-        owner = next;
+        owner = inner.owner().release_function() == release_interface ? PyTuple_GET_ITEM(next, 0) : next;
     }
     return owner;
 }

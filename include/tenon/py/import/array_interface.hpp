@@ -123,9 +123,8 @@ namespace detail {
         why = ok.error();
         return rung_result::refused;
     }
-    const ref both = ref::take(PyTuple_Pack(2, obj, dict ? dict.get() : obj));
-    if (!both) return rung_result::raised;
-    out.owner = py::detail::keep_object(both.get(), &here);
+    out.owner = py::detail::keep_interface(obj, dict ? dict.get() : obj, &here);
+    if (out.owner.release_function() == nullptr) return rung_result::raised;
     return rung_result::taken;
 }
 

@@ -99,9 +99,8 @@ namespace detail {
     const auto where = detail::true_device(out, options);
     if (!where) return refuse(where.error());
     out.set_device(*where);
-    const ref both = ref::take(PyTuple_Pack(2, obj, dict.get()));
-    if (!both) return rung_result::raised;
-    out.owner = py::detail::keep_object(both.get(), &here);
+    out.owner = py::detail::keep_interface(obj, dict.get(), &here);
+    if (out.owner.release_function() == nullptr) return rung_result::raised;
     // From here on code of others may run: the GIL is let go of.
     if (auto ordered = detail::order(version, *stream, options, out); !ordered) {
         out.owner.reset();

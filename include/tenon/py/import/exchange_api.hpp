@@ -151,6 +151,7 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
         why = admitted.error();
         return rung_result::refused;
     }
+    if (out.device().has_streams() && !note_current_stream(*table, out)) return rung_result::raised;
     out.owner = std::move(owner);
     return rung_result::taken;
 }
@@ -182,6 +183,7 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
         return rung_result::refused;
     }
     suspicious = dtype(t.dtype).is_complex() || may_be_negative(t, odd_steps);
+    if (out.device().has_streams() && !note_current_stream(*terms.table, out)) return rung_result::raised;
     return rung_result::taken;
 }
 
@@ -271,19 +273,12 @@ namespace detail {
                                      import_policy policy, interpreter& home, acquired& out,
                                      error& why) noexcept {
     const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
-    const abi::exchange_api& table = *plan.table;
     const bool by_storage = plan.honest_borrow && plan.guards.storage.exists() &&
                             plan.table->dltensor_from_py_object_no_sync != nullptr;
     const rung_result got = by_storage
                                 ? detail::own_storage(obj, plan, home, out, policy, why)
                                 : detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
-    if (got != rung_result::taken) return got;
-    if (out.device().has_streams() && !note_current_stream(table, out)) {
-        const error_guard guard;
-        out.owner.reset();
-        return rung_result::raised;
-    }
-    if (!guarded) return got;
+    if (got != rung_result::taken || !guarded) return got;
     const guard_verdict verdict = ask_guards(
         obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
     if (verdict.needs_grad) out.mark_read_only();
