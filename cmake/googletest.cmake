@@ -1,6 +1,13 @@
-# cmake/googletest.cmake: GoogleTest from the system (Debian: libgtest-dev), else a pinned download.
+# cmake/googletest.cmake: GoogleTest from the system (Debian: libgtest-dev, or its sources), else a pinned download.
+if(TARGET GTest::gtest_main)
+    return()
+endif()
 find_package(GTest QUIET)
-if(NOT GTest_FOUND)
+if(NOT GTest_FOUND AND EXISTS /usr/src/googletest/CMakeLists.txt)
+    set(INSTALL_GTEST OFF)
+    set(BUILD_GMOCK OFF)
+    add_subdirectory(/usr/src/googletest "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL)
+elseif(NOT GTest_FOUND)
     include(FetchContent)
     set(INSTALL_GTEST OFF)
     set(BUILD_GMOCK OFF)

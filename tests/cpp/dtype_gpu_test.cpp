@@ -166,7 +166,8 @@ std::vector<float> values(Bits... bits) {
                            .type = dtype_of<T>,
                            .flags = padded});
     std::vector<float> out;
-    for (const T& value : view<const T, 1>::from(t).value()) out.push_back(static_cast<float>(value));
+    const auto seen = view<const T, 1>::from(t);
+    for (const T& value : *seen) out.push_back(static_cast<float>(value));
     return out;
 }
 using floats = std::vector<float>;

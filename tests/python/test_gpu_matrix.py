@@ -269,7 +269,8 @@ def test_a_tensor_goes_to_the_gpu_and_back(name, layout):
 @on_gpu
 def test_copy_false_moves_nothing():
     need_all(("numpy", "torch"))
-    on_host, on_device = tenon.asdlpack(matrix.numbers("float32")), tenon.asdlpack(need("torch").zeros(3, device="cuda"))
+    on_host = tenon.asdlpack(matrix.numbers("float32"))
+    on_device = tenon.asdlpack(need("torch").zeros(3, device="cuda"))
     for t, device in ((on_host, "cuda:0"), (on_device, "cpu")):
         with pytest.raises(BufferError, match="copy=False"):
             tenon.asdlpack(t, device=device, copy=False)

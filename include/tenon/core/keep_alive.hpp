@@ -51,6 +51,7 @@ public:
 
     [[nodiscard]] void* subject() const noexcept { return subject_; }
     [[nodiscard]] release_fn release_function() const noexcept { return release_; }
+    [[nodiscard]] const void* context() const noexcept { return context_; }
 
 private:
     void* subject_ = nullptr;

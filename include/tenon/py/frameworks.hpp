@@ -18,6 +18,11 @@ struct framework_habits {
     bool buffer_first = false;  ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
     bool guarded = false;       ///< `is_conj`, `is_neg` and `requires_grad` must be asked
     bool dtype_first = false;   ///< `__dlpack__` aborts the process for dtypes it cannot express
+    /// Its `__dlpack__` on CUDA is asked with the stream alone, and `__dlpack_device__` not at all: what they
+    /// would add costs as much again, and the capsule says the rest (measured). Its arrays can be written to,
+    /// unless `immutable`.
+    bool plain_call = false;
+    bool always_cuda = false;            ///< it has no other arrays
     std::string_view honest_array = {};  ///< the class whose own exchange table never lends read-only memory
     const char* from_dlpack = nullptr;   ///< what makes its arrays, as a path through its modules
     bool from_capsule = false;           ///< that takes a legacy capsule, and no object
@@ -29,10 +34,16 @@ struct framework_habits {
 };
 
 inline constexpr std::array known_frameworks{
-    framework_habits{
-        .package = "jaxlib", .immutable = true, .buffer_first = true, .from_dlpack = "jax.numpy.from_dlpack"},
-    framework_habits{
-        .package = "jax", .immutable = true, .buffer_first = true, .from_dlpack = "jax.numpy.from_dlpack"},
+    framework_habits{.package = "jaxlib",
+                     .immutable = true,
+                     .buffer_first = true,
+                     .plain_call = true,
+                     .from_dlpack = "jax.numpy.from_dlpack"},
+    framework_habits{.package = "jax",
+                     .immutable = true,
+                     .buffer_first = true,
+                     .plain_call = true,
+                     .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "tensorflow",
                      .immutable = true,
                      .dtype_first = true,
@@ -44,6 +55,8 @@ inline constexpr std::array known_frameworks{
                      .from_dlpack = "torch.from_dlpack",
                      .empty = "torch.empty"},
     framework_habits{.package = "cupy",
+                     .plain_call = true,
+                     .always_cuda = true,
                      .from_dlpack = "cupy.from_dlpack",
                      .empty = "cupy.empty",
                      .stream_module = "cupy_backends.cuda.stream",

@@ -55,6 +55,8 @@ namespace detail {
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
         plan.stream_of = find_library_stream(*habits);
+        plan.plain_call = habits->plain_call;
+        plan.on_cuda = habits->always_cuda && plan.stream_of != nullptr;
     }
     plan.honest_borrow = plan.table != nullptr && has_honest_table(type, here.exchange_api);
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {

@@ -48,6 +48,7 @@ public:
     PyObject* copy = nullptr;
     PyObject* our_version = nullptr;       ///< (1, 3)
     PyObject* only_max_version = nullptr;  ///< ("max_version",)
+    PyObject* only_stream = nullptr;       ///< ("stream",)
     PyObject* malformed_error = nullptr;   ///< the exception type, shared with other modules
     // What is known of the running NumPy: 0 not looked yet, 1 its array is as we know it, -1 it is not.
     std::atomic<signed char> numpy_layout{0};
@@ -226,8 +227,10 @@ private:
         }
         our_version = Py_BuildValue("(ii)", 1, 3);
         only_max_version = PyTuple_Pack(1, max_version);
+        only_stream = PyTuple_Pack(1, stream);
         malformed_error = shared_malformed_error();
-        return our_version != nullptr && only_max_version != nullptr && malformed_error != nullptr;
+        return our_version != nullptr && only_max_version != nullptr && only_stream != nullptr &&
+               malformed_error != nullptr;
     }
 
     /// One exception type for all extension modules of an interpreter, whoever comes first: a new reference,
@@ -246,11 +249,11 @@ private:
 
     void clear() noexcept {
         PyObject** const slots[] = {
-            &dlpack,          &dlpack_device, &exchange_api,  &exchange_api_1_2,   &cuda_array_interface,
-            &array_interface, &array_typestr, &arrow_array,   &arrow_device_array, &arrow_stream,
-            &is_conj,         &is_neg,        &requires_grad, &untyped_storage,    &max_version,
-            &stream,          &dl_device,     &copy,          &our_version,        &only_max_version,
-            &malformed_error};
+            &dlpack,          &dlpack_device,  &exchange_api,  &exchange_api_1_2,   &cuda_array_interface,
+            &array_interface, &array_typestr,  &arrow_array,   &arrow_device_array, &arrow_stream,
+            &is_conj,         &is_neg,         &requires_grad, &untyped_storage,    &max_version,
+            &stream,          &dl_device,      &copy,          &our_version,        &only_max_version,
+            &only_stream,     &malformed_error};
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
         call::drop(producer_type.exchange(nullptr));
         call::drop(library_functions.exchange(nullptr));

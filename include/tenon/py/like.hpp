@@ -70,6 +70,61 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     return owner;
 }
 
+/// The same for a library whose arrays have to be asked: empty_like keeps the very array.
+[[nodiscard]] inline PyObject* same_array_by_asking(const tensor& t, PyTypeObject* type) noexcept {
+    auto* const owner = static_cast<PyObject*>(t.owner().subject());
+    if (t.owner().release_function() != release_object || Py_TYPE(owner) != type) return nullptr;
+    bool same = false;
+    const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
+        same = now.data() == t.data() && now.dtype() == t.dtype() && now.device() == t.device() &&
+               now.is_read_only() == t.is_read_only() && now.ndim() == t.ndim() &&
+               std::equal(now.shape().begin(), now.shape().end(), t.shape().begin()) &&
+               std::equal(now.strides().begin(), now.strides().end(), t.strides().begin());
+    });
+    if (!asked) PyErr_Clear();
+    return same ? owner : nullptr;
+}
+
+/// Lets go of what a table that we know has allocated: `home` is that table.
+inline void release_allocated(void* subject, void*) noexcept { foreign::call_deleter(subject, true); }
+
+/// The struct that the table itself has allocated, if `t` still shows what is in it: it goes back as it came.
+[[nodiscard]] inline abi::managed_tensor_versioned* allocated_struct(
+    const tensor& t, const abi::exchange_api* table) noexcept {
+    const keep_alive& owner = t.owner();
+    if (owner.release_function() != release_allocated || owner.context() != table) return nullptr;
+    auto* const managed = static_cast<abi::managed_tensor_versioned*>(owner.subject());
+    const abi::dl_tensor& there = managed->tensor;
+    const auto count = static_cast<std::size_t>(t.ndim());
+    const bool same =
+        there.ndim == t.ndim() && there.data == t.base() && there.byte_offset == t.byte_offset() &&
+        dtype(there.dtype) == t.dtype() && device(there.device) == t.device() &&
+        managed->flags == t.flags() &&
+        (count == 0 || (std::memcmp(there.shape, t.shape().data(), count * sizeof(std::int64_t)) == 0 &&
+                        there.strides != nullptr &&
+                        std::memcmp(there.strides, t.strides().data(), count * sizeof(std::int64_t)) == 0));
+    return same ? managed : nullptr;
+}
+
+/// Hands that struct back. What has become of it after a failure nobody can tell: it is left alone then.
+[[nodiscard]] inline PyObject* give_back_allocated(tensor& t, abi::managed_tensor_versioned* managed,
+                                                   const abi::exchange_api* table) noexcept {
+    t.owner().disown();
+    void* made = nullptr;
+    bool done = false;
+    try {
+        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(managed, &made) == 0; });
+    } catch (...) {
+        raise_caught();
+    }
+    if (done && made != nullptr && PyErr_Occurred() == nullptr) [[likely]]
+        return static_cast<PyObject*>(made);
+    if (done) call::drop(static_cast<PyObject*>(made));
+    if (PyErr_Occurred() == nullptr)
+        raise(refused("exchange table", "the library made no tensor and gave no reason"), "tenon: ");
+    return nullptr;
+}
+
 /// Hands a struct of ours to a library's table; it is gone in any case.
 [[nodiscard]] inline PyObject* make_by_table(abi::managed_tensor_versioned* managed,
                                              const abi::exchange_api* table) noexcept {
@@ -117,7 +172,11 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
 }
 
 [[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+    auto* const allocated = allocated_struct(t, table);
     if (!hand_to_stream(t.device(), t.stream(), table, t.owner())) return nullptr;
+    // Unless it has been wrapped for another stream.
+    if (allocated != nullptr && t.owner().subject() == allocated)
+        return give_back_allocated(t, allocated, table);
     auto* const managed =
         make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
     return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
@@ -149,6 +208,7 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
         case maker_kind::function:
         case maker_kind::of_capsule:
         case maker_kind::type_method:
+            if (PyObject* const same = same_array_by_asking(t, plan.type)) return ref::borrow(same).release();
             return make_by_function(std::move(t), plan);
     }
     return to_python(std::move(t));
@@ -220,9 +280,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_table(const tensor& planned, device where,
-                                                             void* const* stream,
-                                                             const abi::exchange_api* table,
+                                                             void* const* stream, const maker& plan,
                                                              interpreter& here) noexcept {
+    const abi::exchange_api* const table = plan.table;
     abi::dl_tensor prototype{nullptr,
                              where.to_abi(),
                              planned.ndim(),
@@ -244,7 +304,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         return std::nullopt;
     };
     if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
-    keep_alive owner = keep_managed(managed, true, &here);
+    keep_alive owner = plan.honest
+                           ? keep_alive(managed, release_allocated, const_cast<abi::exchange_api*>(table))
+                           : keep_managed(managed, true, &here);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     foreign received(managed);
     auto taken = tensor::take_as(received, owner);
@@ -309,13 +371,17 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
         made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
     } else {
-        const ref library = element_types_of(like);
+        const ref library = plan.plain_dtypes ? ref() : element_types_of(like);
         if (PyErr_Occurred() != nullptr) return std::nullopt;
         made = ref::take(call_empty(plan.make_empty, library.get(), planned));
     }
     if (!made) return std::nullopt;
     auto taken = from_python(made.get(), {.writable = true});
-    if (!taken || is_as_planned(*taken, planned)) return taken;
+    if (!taken) return taken;
+    if (is_as_planned(*taken, planned)) {
+        taken->owner() = keep_object(made.get(), &here);  // as it is, so that it can go back as it is
+        return taken;
+    }
     raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
     return std::nullopt;
 } catch (...) {
@@ -363,8 +429,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             return std::nullopt;
     }
     if (plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
-        return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, plan->table,
-                                         *here);
+        return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, *plan, *here);
     if (!where.is_host_accessible() && !where.has_streams()) {
         return fail(refused("device",
                             "this library's arrays cannot be written to, and memory of ours "

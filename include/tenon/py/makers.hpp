@@ -97,7 +97,9 @@ struct library_function {
 /// foreign code.
 struct maker {
     maker_kind kind;
-    bool immutable;  ///< the library's arrays must not be written to
+    bool immutable;     ///< the library's arrays must not be written to
+    bool honest;        ///< its table is the one we know: what that allocates is let go of without Python
+    bool plain_dtypes;  ///< its functions take the names of element types as they are
     const abi::exchange_api* table;
     PyTypeObject* type;
     PyObject* make_from;  ///< borrowed of the plan, like the next; or kept below
@@ -107,6 +109,8 @@ struct maker {
     explicit maker(const type_plan& plan) noexcept
         : kind(plan.maker),
           immutable(plan.immutable),
+          honest(plan.honest_borrow),
+          plain_dtypes(plan.plain_call),
           table(plan.table),
           type(plan.type),
           make_from(plan.make_from),

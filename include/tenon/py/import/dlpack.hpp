@@ -78,6 +78,8 @@ public:
         ref keywords;
         if (count_ == 1 && keys_[0] == names_.max_version) {
             keywords = ref::borrow(names_.only_max_version);
+        } else if (count_ == 1 && keys_[0] == names_.stream) {
+            keywords = ref::borrow(names_.only_stream);
         } else if (count_ > 0) {
             keywords = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count_)));
             if (!keywords) {
@@ -200,6 +202,73 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     return rung_result::refused;
 }
 
+/// Takes over what a capsule holds, and lets the capsule go.
+[[nodiscard]] inline rung_result take_and_drop(ref capsule, const type_plan& plan,
+                                               const import_options& options, interpreter& here,
+                                               acquired& out, error& why) noexcept {
+    if (!PyCapsule_CheckExact(capsule.get())) {
+        why = malformed("__dlpack__", "it did not return a capsule");
+        return rung_result::refused;
+    }
+    import_options told = options;
+    if (options.wants_host()) told.to.reset();  // what cannot be brought to the host may be fetched from here
+    if (plan.immutable) told.trust_legacy = false;
+    // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
+    const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
+    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, {}, only_look);
+    {
+        const error_guard guard;  // a capsule's destructor may leave an exception behind
+        capsule = ref();
+    }
+    if (taken == rung_result::taken && plan.immutable) out.mark_read_only();
+    return taken;
+}
+
+/// Notes the stream that the tensor is ready on: the one its library works on, if that was asked for nothing,
+/// else the consumer's, which waits for it.
+[[nodiscard]] inline rung_result note_stream(bool asks_library, const type_plan& plan,
+                                             const import_options& options, acquired& out) noexcept {
+    if (!out.device().is_cuda_memory() && !out.device().is_rocm()) return rung_result::taken;
+    if (!asks_library) {
+        if (options.orders()) out.set_stream(options.stream_handle());
+        return rung_result::taken;
+    }
+    if (note_current_stream(plan.stream_of, out)) return rung_result::taken;
+    const error_guard guard;
+    out.owner.reset();
+    return rung_result::raised;
+}
+
+/// What is known of the type by now, if the plan the call was made by is still there.
+inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) noexcept {
+    type_plan* const plan = find_plan(Py_TYPE(obj));
+    if (plan != nullptr && plan->type == used.type && plan->tag == used.tag) plan->on_cuda = on_cuda;
+}
+
+/// For libraries that are best asked with the stream alone, objects on CUDA. `absent` when this one is not,
+/// or does not answer so: then it is asked as any other.
+[[nodiscard]] inline rung_result take_plainly(PyObject* obj, const type_plan& plan,
+                                              const import_options& options, interpreter& here, acquired& out,
+                                              error& why) noexcept {
+    const bool asks_library = plan.stream_of != nullptr && !options.stream;
+    keyword_arguments given(obj, here);
+    bool found = false;
+    ref capsule;
+    if (given.add(here.stream, PyLong_FromSsize_t(asks_library ? -1 : options.stream.value_or(1))))
+        capsule = given.run(plan.dlpack, found);
+    if (!capsule) {
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0)
+            return rung_result::raised;
+        PyErr_Clear();
+        if (!asks_library) remember_cuda(obj, plan, false);
+        return rung_result::absent;
+    }
+    import_options told = options;
+    told.trust_legacy = true;  // whether its arrays can be written to is known
+    const rung_result taken = take_and_drop(std::move(capsule), plan, told, here, out, why);
+    return taken == rung_result::taken ? note_stream(asks_library, plan, options, out) : taken;
+}
+
 }  // namespace detail
 
 /// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code
@@ -208,6 +277,11 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.dtype_first) {
         if (const auto known = detail::check_dtype_name(obj, why); known != rung_result::taken) return known;
+    }
+    if (plan.on_cuda && !options.to && !options.copy &&
+        check_stream_number({abi::device_code::cuda, 0}, options.stream)) {
+        const rung_result taken = detail::take_plainly(obj, plan, options, here, out, why);
+        if (taken != rung_result::absent) return taken;
     }
     std::optional<device> where;
     if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
@@ -226,22 +300,8 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     bool found = false;
     ref capsule = detail::request_capsule(obj, plan, here, asked, where, found);
     if (!capsule) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
-    if (!PyCapsule_CheckExact(capsule.get())) {
-        why = malformed("__dlpack__", "it did not return a capsule");
-        return rung_result::refused;
-    }
-    import_options told = asked;
-    if (options.wants_host()) told.to.reset();  // what cannot be brought to the host may be fetched from here
-    if (plan.immutable) told.trust_legacy = false;
-    // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
-    const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
-    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, {}, only_look);
-    {
-        const error_guard guard;  // a capsule's destructor may leave an exception behind
-        capsule = ref();
-    }
+    const rung_result taken = detail::take_and_drop(std::move(capsule), plan, asked, here, out, why);
     if (taken != rung_result::taken) return taken;
-    if (plan.immutable) out.mark_read_only();
     // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.
     if (!options.to && where && *where != out.device() &&
         !(where->is_host_accessible() && out.device().is_host_accessible())) {
@@ -250,17 +310,8 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
         out.owner.reset();
         return rung_result::refused;
     }
-    if (out.device().is_cpu()) return rung_result::taken;
-    if (asks_library) {
-        if (!note_current_stream(plan.stream_of, out)) {
-            const error_guard guard;
-            out.owner.reset();
-            return rung_result::raised;
-        }
-    } else if (options.orders()) {
-        out.set_stream(options.stream_handle());
-    }
-    return rung_result::taken;
+    if (plan.plain_call && out.device().is_cuda()) detail::remember_cuda(obj, plan, true);
+    return detail::note_stream(asks_library, plan, options, out);
 }
 
 }  // namespace tenon::py::dlpack
