@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tenon._core import Tensor, asdlpack
 from tenon._libraries import Library, library_of
-from tenon._limits import COPY, ON_CPU, Limit
+from tenon._limits import COPY, Limit
 from tenon._memory import COPIED
 from tenon._remedies import message_of, remedy_for
 
@@ -86,7 +86,7 @@ def explain_tensor(t: Tensor, library: Library, obj: object) -> Explanation:
     if limit is not None:
         return Explanation(library.name, limit.outcome, limit.reason_for(t), limit.fix(obj, t))
     notes = [text for applies, text in library.notes if applies(t)]
-    if t.readonly and library.forgets_readonly:
+    if t.readonly and library.forgets(t):
         notes.insert(0, f"{library.name} has no read-only arrays, and will let this memory be written to")
     if not library.is_installed():
         notes.append(f"{library.name} is not installed here")
@@ -110,6 +110,11 @@ def why_copied(t: Tensor, library: Library) -> str:
 
 
 def _advice(limit: Limit, t: Tensor) -> str:
-    """What helps, for somebody who has the Tensor in hand."""
+    """What helps, for somebody who has the Tensor in hand: `to` takes what `asdlpack` does."""
     fix = limit.fix(t, t)
-    return {COPY: "pass copy=True", ON_CPU: 'pass device="cpu"'}.get(fix, fix.replace("obj", "t"))
+    if fix.startswith(_ASKING):
+        return f"pass {fix.removeprefix(_ASKING).removesuffix(')')}"
+    return fix.replace("obj", "t")
+
+
+_ASKING = "tenon.asdlpack(obj, "

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from tenon._core import Tensor, as_like, asdlpack, device_of, dtype_of
 from tenon._limits import (
     FLOAT8,
+    GPUS,
     HOST,
     PLAIN,
     WIDE,
     Condition,
+    Fix,
     Limit,
     cast_it,
     cast_or_split_it,
@@ -27,6 +29,7 @@ from tenon._limits import (
     flatten_it,
     has_more_axes_than,
     has_negative_strides,
+    has_parts_of_bytes,
     is_complex,
     is_not_compact,
     is_not_row_major,
@@ -35,6 +38,7 @@ from tenon._limits import (
     kind_of_device,
     loaded,
     move_to_cpu,
+    move_to_cuda,
     numpy_has_no_such,
     other_device_than,
     other_dtype_than,
@@ -62,6 +66,8 @@ class Library(NamedTuple):
     notes: tuple[tuple[Condition, str], ...] = ()
     #: It has no read-only arrays: it takes read-only memory, and lets it be written to.
     forgets_readonly: bool = False
+    #: It has none on a GPU.
+    forgets_readonly_on_gpu: bool = False
     #: What memory must be aligned to for `takes_unseen`.
     alignment: int = 16
 
@@ -73,6 +79,10 @@ class Library(NamedTuple):
             and dtype_of(t) in _ORDINARY
             and t.data_ptr % self.alignment == 0
         )
+
+    def forgets(self, t: Tensor) -> bool:
+        """Whether it would let the tensor be written to if it were read-only."""
+        return self.forgets_readonly or (self.forgets_readonly_on_gpu and kind_of_device(t) in GPUS)
 
     def limit_on(self, t: Tensor, *, unnoticed: bool = False) -> Limit | None:
         """The limit that decides what becomes of a tensor; only of those the library does not notice, if asked."""
@@ -89,7 +99,10 @@ class Library(NamedTuple):
         """Whether it can be imported. Does not import it."""
         if not self.module or loaded(self.module) is not None:
             return True
-        return importlib.import_module("importlib.util").find_spec(self.module) is not None
+        try:
+            return importlib.import_module("importlib.util").find_spec(self.module) is not None
+        except ModuleNotFoundError:  # of the package it is in
+            return False
 
     def _is_current(self, limit: Limit) -> bool:
         if limit.until is None:
@@ -110,11 +123,11 @@ def load(library: Library, submodule: str = "") -> Any:
     try:
         return importlib.import_module(wanted)
     except ModuleNotFoundError as e:
-        if e.name != library.module:
+        if e.name is None or not f"{library.module}.".startswith(f"{e.name}."):
             raise  # it is there, and misses something
         distribution = library.distribution or library.module
         raise ModuleNotFoundError(
-            f"tenon: {library.name} is not installed; pip install {distribution}", name=e.name
+            f"tenon: {library.name} is not installed; pip install {distribution}", name=library.module
         ) from e
 
 
@@ -178,6 +191,15 @@ def _take_numba(t: Tensor) -> Any:
     return t.__array__()  # on the host Numba's arrays are NumPy's
 
 
+def _take_cuda_core(t: Tensor) -> Any:
+    """A view. It knows no current stream: the default one is made to wait for what has been queued."""
+    views = load(LIBRARIES["cuda.core"], ".utils").StridedMemoryView
+    return views.from_dlpack(t, stream_ptr=-1 if kind_of_device(t) == "cpu" else _DEFAULT_STREAM)
+
+
+_DEFAULT_STREAM = 1
+
+
 # --- where their memory is --------------------------------------------------------------------------
 
 
@@ -193,18 +215,16 @@ def _address_as_interface(array: Any) -> int:
 # --- whether they reach the GPU ---------------------------------------------------------------------
 
 
-def _cuda_but_not(sees_one: Callable[[Any], bool], module: str, kinds: tuple[str, ...]) -> Condition:
-    """CUDA memory, and a library that finds no GPU. Imports the library: there is no other way to know."""
+def _finds_gpu(sees_one: Callable[[Any], bool], module: str) -> bool:
+    """Imports the library: there is no other way to know. One that is not there may find one."""
+    try:
+        return sees_one(importlib.import_module(module))
+    except ImportError:
+        return True  # which says all there is to say
 
-    def applies(t: Tensor) -> bool:
-        if kind_of_device(t) not in kinds:
-            return False
-        try:
-            return not sees_one(importlib.import_module(module))
-        except ImportError:
-            return False  # which says all there is to say
 
-    return applies
+def _torch_sees_one(torch: Any) -> bool:
+    return bool(torch.cuda.is_available())
 
 
 def _jax_sees_one(jax: Any) -> bool:
@@ -218,17 +238,25 @@ def _cuda_only_if(
     name: str, sees_one: Callable[[Any], bool], *, module: str = "", kinds: tuple[str, ...] = ("cuda",)
 ) -> Limit:
     return Limit(
-        _cuda_but_not(sees_one, module or name, kinds),
+        lambda t: kind_of_device(t) in kinds and not _finds_gpu(sees_one, module or name),
         f"it is on {{t.device}}, and this {name} finds no GPU",
         move_to_cpu,
         unnoticed=True,
     )
 
 
-def _devices(name: str, kinds: frozenset[str]) -> Limit:
-    return Limit(
-        other_device_than(kinds), f"it is on {{t.device}}, and {name} has nothing there", move_to_cpu, unnoticed=True
-    )
+def _devices(name: str, kinds: frozenset[str], fix: Fix = move_to_cpu) -> Limit:
+    return Limit(other_device_than(kinds), f"it is on {{t.device}}, and {name} has nothing there", fix, unnoticed=True)
+
+
+def _managed_to_cuda(sees_one: Callable[[Any], bool], module: str) -> Fix:
+    """Managed memory is shown as the GPU's to a library that finds one; everything else goes to the CPU."""
+
+    def fix(obj: object, t: Tensor) -> str:
+        is_managed = kind_of_device(t) == "cuda_managed"
+        return move_to_cuda(obj, t) if is_managed and _finds_gpu(sees_one, module) else move_to_cpu(obj, t)
+
+    return fix
 
 
 # --- the list ---------------------------------------------------------------------------------------
@@ -313,8 +341,10 @@ _LIBRARIES = (
         take=_take_torch,
         address=lambda a: int(a.data_ptr()),
         limits=(
-            _devices("torch", frozenset(("cpu", "cuda", "rocm", "oneapi"))),  # what else it refuses, it releases twice
-            _cuda_only_if("torch", lambda torch: torch.cuda.is_available()),
+            _devices(  # what else it refuses, it releases twice
+                "torch", frozenset(("cpu", "cuda", "rocm", "oneapi")), _managed_to_cuda(_torch_sees_one, "torch")
+            ),
+            _cuda_only_if("torch", _torch_sees_one),
             _dtypes(
                 "torch",
                 PLAIN
@@ -338,7 +368,9 @@ _LIBRARIES = (
         take=_take_jax,
         address=lambda a: int(a.unsafe_buffer_pointer()),
         limits=(
-            _devices("jax", frozenset(("cpu", "cuda", "cuda_host", "rocm"))),
+            _devices(
+                "jax", frozenset(("cpu", "cuda", "cuda_host", "rocm")), _managed_to_cuda(_jax_sees_one, "jax")
+            ),
             _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
             _dtypes("jax", _JAX_DTYPES),
             Limit(
@@ -360,6 +392,14 @@ _LIBRARIES = (
                 _needs_a_flag("it is read-only and not row-major memory of the CPU", "this jax"),
                 copy_it,
                 until=_JAX_TAKES_FLAGS,
+            ),
+            # XLA takes it, and refuses to run anything on it: "Address of buffer 0 must be a multiple of 10".
+            Limit(
+                lambda t: kind_of_device(t) in GPUS and is_off(16)(t),
+                "its memory is not aligned to 16 bytes, and jax cannot compute with other memory of a GPU",
+                copy_it,
+                outcome="copied",
+                unnoticed=True,
             ),
             Limit(
                 _jax_narrows,
@@ -433,7 +473,7 @@ _LIBRARIES = (
             Limit(
                 other_device_than(frozenset(("cuda", "cuda_managed", "rocm"))),
                 "it is on {t.device}, and cupy has only memory of the GPU",
-                say("cupy.asarray(obj)"),
+                move_to_cuda,
             ),
             # cupy#8801: other element types ended the process in 13; bfloat16 came with 14.
             Limit(
@@ -493,6 +533,7 @@ _LIBRARIES = (
             _NUMPY_DTYPES,
         ),
         notes=((other_dtype_than(PLAIN), "numba holds it, and compiles no code for its element type"),),
+        forgets_readonly_on_gpu=True,
     ),
     Library(
         "tvm_ffi",
@@ -505,6 +546,23 @@ _LIBRARIES = (
         ),
         notes=((is_complex, "tvm_ffi holds complex numbers, and has no name for them"),),
         forgets_readonly=True,
+    ),
+    Library(
+        "cuda.core",
+        "cuda.core",
+        take=_take_cuda_core,
+        address=lambda view: int(view.ptr),
+        distribution="cuda-core",
+        limits=(
+            _devices("cuda.core", frozenset(("cpu", "cuda", "cuda_host", "cuda_managed"))),
+            # It takes them, and cannot say its own shape.
+            Limit(
+                has_parts_of_bytes, "cuda.core has no elements that are no whole bytes", cast_it, unnoticed=True
+            ),
+        ),
+        notes=(
+            (other_dtype_than(PLAIN | {"bfloat16"}), "cuda.core holds it, and has no name for its element type"),
+        ),
     ),
 )
 
@@ -521,9 +579,9 @@ def library_of(target: object) -> Library:
         name = getattr(target, "__name__", None)
         if type(name) is not str:
             name = "a module without a name"
-        known = LIBRARIES.get(name.partition(".")[0])
-        if known is not None:
-            return known
+        for known in LIBRARIES.values():
+            if f"{name}.".startswith(f"{known.module}."):
+                return known
         if hasattr(target, "from_dlpack"):
             unknown = f"tenon knows nothing of what {name} takes: this is what the protocol promises"
             return Library(

@@ -18,6 +18,7 @@ Fix = Callable[[object, Tensor], str]
 
 COPY = "tenon.asdlpack(obj, copy=True)"
 ON_CPU = 'tenon.asdlpack(obj, device="cpu")'
+ON_CUDA = 'tenon.asdlpack(obj, device="cuda:0")'
 
 
 class Limit(NamedTuple):
@@ -50,6 +51,8 @@ FLOAT8 = frozenset(
 )
 WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
 HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
+#: Whose memory is copied here, with the driver's help.
+GPUS = frozenset(("cuda", "rocm"))
 
 #: Stands in a sentence for the name of an element type that has none.
 NAMELESS = "of this kind"
@@ -106,6 +109,14 @@ def has_more_axes_than(most: int) -> Condition:
     return lambda t: t.ndim > most
 
 
+def has_parts_of_bytes(t: Tensor) -> bool:
+    """Whether an element is no whole number of bytes, however it is stored."""
+    name = dtype_name(t)
+    if name == NAMELESS:
+        return t.itemsize * t.size != t.nbytes
+    return dtype(name).bits * dtype(name).lanes % 8 != 0
+
+
 def numpy_has_no_such(t: Tensor) -> bool:
     """Whether neither NumPy nor ml_dtypes has the element type. Imports ml_dtypes for what NumPy has not."""
     name = dtype_name(t)
@@ -123,15 +134,23 @@ def numpy_has_no_such(t: Tensor) -> bool:
 
 
 def copy_it(obj: object, t: Tensor) -> str:
-    """A copy of ours is row-major, aligned to 64 bytes, writable and on the CPU."""
-    return COPY if kind_of_device(t) in HOST else ON_CPU
+    """A copy of ours is row-major, aligned to 64 bytes and writable: on the same GPU, or on the CPU."""
+    return COPY if kind_of_device(t) in HOST | GPUS else _BY_ITS_OWN
 
 
 def move_to_cpu(obj: object, t: Tensor) -> str:
     kind = kind_of_device(t)
     if kind in HOST:
         return COPY
-    return ON_CPU if kind == "cuda" else "copy it to the CPU with the library it comes from"
+    return ON_CPU if kind in GPUS else _BY_ITS_OWN
+
+
+def move_to_cuda(obj: object, t: Tensor) -> str:
+    """By a copy, or none: managed memory is a GPU's as it is."""
+    return ON_CUDA if kind_of_device(t) in HOST else "copy it to the GPU with the library it comes from"
+
+
+_BY_ITS_OWN = "copy it to the CPU with the library it comes from"
 
 
 _CASTS = {

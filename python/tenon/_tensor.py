@@ -26,8 +26,8 @@ class ReadOnlyWarning(UserWarning):
 def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: bool | None = None) -> Any:
     """The tensor as an array of another library, over the same memory.
 
-    library: "numpy", "torch", "jax", "tensorflow", "paddle", "cupy", "pyarrow", "numba", "tvm_ffi", or any module
-        that has from_dlpack
+    library: "numpy", "torch", "jax", "tensorflow", "paddle", "cupy", "pyarrow", "numba", "tvm_ffi", "cuda.core", or
+        any module that has from_dlpack
     device: where the data must be; another place than it is in needs a copy
     copy: True always copies, False never does, None leaves it to the library
 
@@ -39,7 +39,7 @@ def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: boo
 def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
     """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
     given = self if device is None and (copy is None or copy is False) else asdlpack(self, device=device, copy=copy)
-    if given.readonly and library.forgets_readonly:
+    if given.readonly and library.forgets(given):
         warnings.warn(
             f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "
             "written to; pass copy=True for memory of its own",
@@ -105,4 +105,5 @@ def complete() -> None:
         "dtype": property(lambda self: _dtype(dtype_of(self)), doc="The element type: a `tenon.dtype`."),
         "device": property(lambda self: _device(device_of(self)), doc="Where the memory is: a `tenon.device`."),
     }
-    _core.complete_tensor(names | {name: _method_of(library) for name, library in LIBRARIES.items()})
+    methods = {name: _method_of(library) for name, library in LIBRARIES.items() if name.isidentifier()}
+    _core.complete_tensor(names | methods)

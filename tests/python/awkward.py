@@ -110,11 +110,14 @@ memories("offset", {f"{n} of complex128": {"dtype": "complex128", "offset": n} f
 memories("offset", {"0-d": {"shape": (), "offset": 4}, "empty": {"shape": (0,), "offset": 4}})
 memories("offset", {"column-major": {**LAYOUTS["column-major"], "offset": 8}})
 memories("offset", {"read-only": {"readonly": True, "offset": 8}})
-memories("place", {kind: {"device": kind} for kind in ("cuda_host", "cuda_managed", "rocm_host")})
+#: Where there is a GPU, memory that is said to be managed is shown to it, and this is none.
+HAS_GPU = os.path.exists("/dev/nvidiactl")
+memories("place", {kind: {"device": kind} for kind in ("cuda_host", "rocm_host")})
+memories("place", {kind: {"device": kind} for kind in ("cuda_managed",) if not HAS_GPU})
 
 # Handed over by `Tensor.to` only, which must know better: some libraries end the process for these.
 #: There is nothing to be found on these devices, unless the machine has one.
-NOWHERE = [] if os.path.exists("/dev/nvidiactl") else ["cuda:0", "opencl:0", "metal:0", "vulkan:0", "ext_dev:0"]
+NOWHERE = [] if HAS_GPU else ["cuda:0", "opencl:0", "metal:0", "vulkan:0", "ext_dev:0"]
 memories("nowhere", {kind: {"device": kind} for kind in NOWHERE})
 
 
@@ -369,8 +372,17 @@ def take_pyarrow(t: Any) -> Any:
     return pyarrow.Tensor.from_numpy(t.__array__())
 
 
+def take_cuda_core(t: Any) -> Any:
+    """A view, which says its shape when it is asked."""
+    view = load("cuda.core.utils").StridedMemoryView.from_any_interface(t, stream_ptr=-1)
+    assert view.shape == t.shape
+    return view
+
+
 def address_of(array_: Any, target: str) -> int:
     """Asked of the library itself, in another way than the package does it."""
+    if target == "cuda.core":
+        return int(array_.ptr)
     if target in ("torch", "paddle", "tvm_ffi"):
         return int(array_.data_ptr())
     if target == "jax":
@@ -395,12 +407,13 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "paddle": take_paddle,
     "tvm_ffi": CONSUMERS["tvm_ffi"].take,
     "pyarrow": take_pyarrow,
+    "cuda.core": take_cuda_core,
 }
 
 
 def shown_by(array_: Any, target: str, t: tenon.Tensor) -> bytes | None:
     """The elements' bytes, row by row, as the library reads them. None: it cannot say."""
-    if target == "tvm_ffi":
+    if target in ("tvm_ffi", "cuda.core"):
         return None
     if target == "torch":
         torch = load("torch")

@@ -33,8 +33,11 @@ READ_ONLY, COPIED, PADDED = 1, 2, 4
 
 
 def has(module: str) -> bool:
-    """Whether a library is installed. Does not import it."""
-    return importlib.util.find_spec(module) is not None
+    """Whether a library is installed. Does not import it, but the package it is in."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def need(module: str) -> ModuleType:

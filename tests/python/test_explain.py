@@ -19,7 +19,7 @@ import tenon
 from tenon._libraries import LIBRARIES
 
 HERE = Path(__file__).parent
-TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", "tvm_ffi"]
+TARGETS = ["numpy", "torch", "jax", "tensorflow", "paddle", "pyarrow", "numba", "tvm_ffi", "cuda.core"]
 CLASH = {"tensorflow", "paddle"}  # crash each other in one process
 # What makes it ends the process once TensorFlow is in it: two copies of LLVM.
 IMPOSSIBLE = {("torch: fake", "tensorflow")}
@@ -161,7 +161,7 @@ def test_cupy_takes_what_is_on_the_gpu():
     assert tenon.explain(memory(device="cuda:0"), "cupy").outcome == "shared"
     assert tenon.explain(memory(device="cuda_managed"), "cupy").outcome == "shared"
     on_cpu = tenon.explain(memory(), "cupy")
-    assert (on_cpu.outcome, on_cpu.fix) == ("refused", "cupy.asarray(obj)")
+    assert (on_cpu.outcome, on_cpu.fix) == ("refused", 'tenon.asdlpack(obj, device="cuda:0")')
     assert tenon.explain(memory(dtype="float8_e5m2", device="cuda:0"), "cupy").outcome == "refused"
     assert "no read-only" in tenon.explain(memory(device="cuda:0", readonly=True), "cupy").notes[0]
 
