@@ -6,6 +6,7 @@
 #include <tenon/core/axes.hpp>
 #include <tenon/core/copy.hpp>
 #include <tenon/core/device.hpp>
+#include <tenon/core/device_memory.hpp>
 #include <tenon/core/device_view.hpp>
 #include <tenon/core/dispatch.hpp>
 #include <tenon/core/dtype.hpp>
@@ -17,9 +18,11 @@
 #include <tenon/core/managed.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/shape.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/tensor_info.hpp>
 #include <tenon/core/tensor_ref.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/core/validate.hpp>
 #include <tenon/core/view.hpp>
 #include <tenon/version.hpp>
