@@ -20,8 +20,9 @@ __global__ void saxpy(float a, strided<const float> x, strided<const float> y, s
 }
 
 void check(cudaError_t status) {
-    if (status != cudaSuccess)
-        throw std::runtime_error(std::string("saxpy(): ") + cudaGetErrorString(status));
+    if (status == cudaSuccess) return;
+    cudaGetLastError();  // CUDA remembers a failure: the next launch is not to be blamed for it
+    throw std::runtime_error(std::string("saxpy(): ") + cudaGetErrorString(status));
 }
 
 /// Makes a device the current one, and what it was before again at the end.

@@ -190,6 +190,8 @@ def probe(rung, consumer, streams, rounds, **options) -> int:
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_reader_comes_after_the_writer(rung, consumer, streams):
+    if (rung, consumer) == ("Arrow", "jax"):
+        pytest.skip("Arrow's arrays are read-only, and JAX takes no read-only memory by its own from_dlpack")
     assert probe(RUNGS[rung], CONSUMERS[consumer], streams, ROUNDS) == ROUNDS
 
 

@@ -69,32 +69,61 @@ namespace detail_memory {
     return {};
 }
 
-/// Freeing waits for what is queued on the device: nobody can be reading any more. The owner is the process
-/// that allocated it, and the device goes with the address.
-inline void give_back(void* address, void* owner) noexcept {
-    const auto& d = *static_cast<const driver*>(owner);
-    if (d.is_forked()) return;
-    const beside_capture relaxed(d);
-    (void)d.free(reinterpret_cast<std::uintptr_t>(address));
-}
+/// Memory of the driver's, and the context it lies in, which would take the memory with it. Freeing waits for
+/// what is queued on the device: nobody can be reading any more. A child of fork owns neither.
+class allocation {
+public:
+    allocation(const driver& d, int ordinal) noexcept : driver_(&d), ordinal_(ordinal) {}
+    allocation(allocation&& o) noexcept
+        : driver_(o.driver_), ordinal_(o.ordinal_), address_(std::exchange(o.address_, 0)) {}
+    allocation& operator=(allocation&&) = delete;
+    allocation(const allocation&) = delete;
+    allocation& operator=(const allocation&) = delete;
+    ~allocation() {
+        if (address_ == 0 || driver_->is_forked()) return;
+        const driver& d = *driver_;
+        const context_scope here(d, ordinal_);
+        const beside_capture relaxed(d);
+        (void)d.free(address_);
+        int device = 0;
+        if (d.device_get(&device, ordinal_) == 0) (void)d.context_release(device);
+    }
+
+    /// 0, or the driver's error, and then nothing is held. The context is the caller's.
+    [[nodiscard]] int allocate(std::size_t bytes) noexcept {
+        const beside_capture relaxed(*driver_);
+        int device = 0;
+        void* context = nullptr;
+        int fault = driver_->device_get(&device, ordinal_);
+        if (fault == 0) fault = driver_->context_retain(&context, device);
+        if (fault != 0) return fault;
+        fault = driver_->allocate(&address_, bytes);
+        if (fault == 0) return 0;
+        address_ = 0;
+        (void)driver_->context_release(device);
+        return fault;
+    }
+    [[nodiscard]] void* address() const noexcept { return reinterpret_cast<void*>(address_); }
+
+private:
+    const driver* driver_;
+    int ordinal_;
+    std::uintptr_t address_ = 0;
+};
 
 /// Compact memory for a tensor like this one, on a device whose context is current.
 [[nodiscard]] inline result<tensor> room_for(const driver& d, const tensor_ref& like, device where,
                                              void* stream) noexcept {
-    std::uintptr_t address = 0;
-    keep_alive owner;
+    allocation memory(d, where.id);
     if (!like.empty()) {
-        const beside_capture relaxed(d);
-        if (const int fault = d.allocate(&address, static_cast<std::size_t>(like.nbytes()))) {
+        if (const int fault = memory.allocate(static_cast<std::size_t>(like.nbytes()))) {
             constexpr int no_memory = 2;
             return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
         }
-        owner = keep_alive(reinterpret_cast<void*>(address), &give_back, const_cast<driver*>(&d));
     }
     const tensor_info info =
-        tensor_info::contiguous(reinterpret_cast<void*>(address), like.dtype(), like.shape(), where)
-            .on_stream(stream);
-    return tensor::own(like.is_subbyte_padded() ? info.padded() : info, std::move(owner));
+        tensor_info::contiguous(memory.address(), like.dtype(), like.shape(), where).on_stream(stream);
+    return tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
 }
 
 /// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that

@@ -151,8 +151,11 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
     const bool can_be_fetched =
         last_word && options.wants_host() && options.copy != false && got.device().has_streams();
     if (!options.is_met_by(got.device()) && !can_be_fetched) {
-        why = refused("device", "the data is not on the device asked for", got.device().type,
-                      options.to.value_or(device{}).type);
+        why = refused("device",
+                      options.copy == false
+                          ? "the data is not on the device asked for, and copy=False was asked for"
+                          : "the data is not on the device asked for",
+                      got.device().type, options.to.value_or(device{}).type);
         return false;
     }
     if (options.copy == false && got.is_copied()) {

@@ -52,10 +52,12 @@ namespace detail {
 [[nodiscard]] inline result<void> order(long version, void* producer, const import_options& options,
                                         acquired& out) noexcept {
     if (options.stream == -1 || out.looking || out.empty()) return {};
-    if (version == 2) return py::detail::without_gil([&] { return gpu::finish_device(out.device()); });
     if (options.orders()) {
         if (auto ok = check_stream_number(out.device(), options.stream); !ok) return ok;
         out.set_stream(options.stream_handle());
+    }
+    if (version == 2) return py::detail::without_gil([&] { return gpu::finish_device(out.device()); });
+    if (options.orders()) {
         if (producer == nullptr || producer == out.stream()) return {};
         return py::detail::without_gil([&] { return gpu::order(out.device(), producer, out.stream()); });
     }
