@@ -69,6 +69,8 @@ namespace detail {
                              plan.cuda_array_interface == attribute_place::nowhere;
     if (plan.table != nullptr)
         plan.direct = direct_way::exchange_table;
+    else if (plan.on_cuda)
+        plan.direct = direct_way::plain_dlpack;
     else if (plan.numpy_struct && !plan.masked)
         plan.direct = direct_way::numpy_struct;
     else if (plan.has_buffer && (plan.prefer_buffer || only_buffer) &&
@@ -352,6 +354,14 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out,
                                                                tried.why, tried.swallowed)
                                          : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
+            break;
+        }
+        case direct_way::plain_dlpack: {
+            interpreter* const home = interpreter::current();
+            if (home == nullptr) return false;
+            const type_plan known = *plan;  // a copy: foreign code runs
+            answer = dlpack::take_plainly(obj, known, {}, *home, out, tried.why);
+            tried.which = rung::count;  // the ladder asks it again, in other words
             break;
         }
         case direct_way::none:

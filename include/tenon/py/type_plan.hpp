@@ -150,7 +150,7 @@ enum class dlpack_dialect : unsigned char {
 };
 
 /// The rung that a plain import of the type's objects begins with, without a look at the ladder.
-enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer };
+enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer, plain_dlpack };
 
 /// How an array of the type's own library is made from a tensor.
 enum class maker_kind : unsigned char {

@@ -242,7 +242,9 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 /// What is known of the type by now, if the plan the call was made by is still there.
 inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) noexcept {
     type_plan* const plan = find_plan(Py_TYPE(obj));
-    if (plan != nullptr && plan->type == used.type && plan->tag == used.tag) plan->on_cuda = on_cuda;
+    if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
+    plan->on_cuda = on_cuda;
+    plan->direct = on_cuda ? direct_way::plain_dlpack : direct_way::none;
 }
 
 /// For libraries that are best asked with the stream alone, objects on CUDA. `absent` when this one is not,
@@ -270,6 +272,9 @@ inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) no
 }
 
 }  // namespace detail
+
+/// The quick way, where there is one.
+using detail::take_plainly;
 
 /// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code
 /// runs.
