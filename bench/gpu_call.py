@@ -43,13 +43,15 @@ TORCH = Ratio("torch extension / Tenon", "torch extension", "Tenon")
 
 #: The launch is in both and weighs the most.
 MOST_OVER_FLOOR = 1.3
+#: torch's own binding allocates and wraps without its exchange table, which even the floor has to go through.
+LEAST_FOR_TORCH = 0.8
 
 PROMISES = (
     Promise("default", OVER_FLOOR, "at most", MOST_OVER_FLOOR),
     Promise("default", NANOBIND, "at least", 1),
-    Promise("default", TORCH, "at least", 1),
+    Promise("default", TORCH, "at least", LEAST_FOR_TORCH),
     Promise("side", NANOBIND, "at least", 1),
-    Promise("side", TORCH, "at least", 1),
+    Promise("side", TORCH, "at least", LEAST_FOR_TORCH),
 )
 
 Saxpy = Callable[[float, Any, Any], Any]

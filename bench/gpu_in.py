@@ -39,13 +39,18 @@ OVER_FLOOR = Ratio("Tenon / floor", "Tenon", "floor")
 NANOBIND = Ratio("nanobind ndarray / Tenon", "nanobind ndarray", "Tenon")
 
 #: A tensor with its stream costs two calls of torch's table. The floor makes them too, so the rest is Tenon's checks.
-MOST_OVER_FLOOR = 1.4
+MOST_OVER_FLOOR = 1.6
+#: Both call `__dlpack__` with the stream alone; what lies above the floor is checks, and letting go of the capsule.
+MOST_OVER_FLOOR_CUPY = 1.8
+MOST_OVER_FLOOR_JAX = 1.4
 #: nanobind goes through torch's Python method `__dlpack__`.
 LEAST_FOR_NANOBIND = 10
 
 PROMISES = (
     Promise("torch", OVER_FLOOR, "at most", MOST_OVER_FLOOR),
     Promise("torch_side", OVER_FLOOR, "at most", MOST_OVER_FLOOR),
+    Promise("cupy", OVER_FLOOR, "at most", MOST_OVER_FLOOR_CUPY),
+    Promise("jax", OVER_FLOOR, "at most", MOST_OVER_FLOOR_JAX),
     Promise("torch", NANOBIND, "at least", LEAST_FOR_NANOBIND),
 )
 
