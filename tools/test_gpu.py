@@ -100,7 +100,7 @@ def run_checked(tool: str, folder: Path, env: dict[str, str], arguments: list[st
     say(f"{tool}: the C++ tests on the device")
     failed = run(*before, cuda_tests(folder), "--gtest_brief=1")
     say(f"{tool}: the Python tests on the device")
-    few = {**env, "TENON_GPU_ROUNDS": "2", "TENON_GPU_CELLS": "few"}
+    few = {**env, "TENON_GPU_ROUNDS": "2", "TENON_GPU_CELLS": "few", "TENON_GPU_CHECKED": tool}
     for name in ON_DEVICE:
         failed |= pytest(few, (name,), *arguments, before=before)
     return failed
