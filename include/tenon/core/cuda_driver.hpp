@@ -92,9 +92,8 @@ struct driver {
     /// The driver of a device's memory, pinned and managed memory included; null when this machine has none
     /// or it lacks functions. Loaded and started on first use; there may still be no device.
     [[nodiscard]] static const driver* of(device where) noexcept {
-        using namespace abi::device_code;
-        if (where.type == cuda || where.type == cuda_host || where.type == cuda_managed) return cuda_driver();
-        if (where.type == rocm || where.type == rocm_host) return hip_driver();
+        if (where.is_cuda_memory()) return cuda_driver();
+        if (where.is_rocm_memory()) return hip_driver();
         return nullptr;
     }
     /// The same, with the reason why there is none.

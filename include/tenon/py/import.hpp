@@ -418,7 +418,7 @@ namespace detail {
 /// is made here. Producers are not asked to make it: few can.
 [[nodiscard]] inline std::optional<tensor> import_to_gpu(PyObject* obj,
                                                          const import_options& options) noexcept {
-    const device to = *options.to;
+    const device to = options.to.value_or(device{});
     import_options there = options;
     there.to.reset();
     there.copy.reset();
