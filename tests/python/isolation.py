@@ -4,6 +4,8 @@
 ``@isolated`` runs a test in a child process that all isolated tests of the module share. When the child dies,
 the test it was at has failed, by the signal's name, and a new child goes on with the next.
 
+A module's ``prepare_child()``, if it has one, is called in the child before the first.
+
 ``run_isolated(code)`` runs one piece of code in a fresh interpreter and asserts that it exits with 0.
 """
 
@@ -109,6 +111,7 @@ def _run_module(module: str) -> dict[str, dict]:
 
 def _child() -> None:
     module = importlib.import_module(sys.argv[1])
+    getattr(module, "prepare_child", lambda: None)()
     for name in sys.stdin.read().split():
         print(f"@begin {name}", flush=True)
         faulthandler.dump_traceback_later(SECONDS_PER_TEST, exit=True)

@@ -416,7 +416,7 @@ def test_F76_the_consumers_stream_waits_for_the_producers():
 def test_the_device_is_the_one_the_driver_says():
     driver = Driver()
     for where, device in ((dict(ordinal=1), "cuda:1"), (dict(managed=True), "cuda_managed:0"),
-                          (dict(ordinal=1, pinned=True), "cuda_host:0")):
+                          (dict(ordinal=1, pinned=True), "cuda_host:1")):
         driver.place(**where)
         assert take(cuda_interface()).device == device
         assert borrow(cuda_interface())["device"] == device

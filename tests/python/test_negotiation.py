@@ -14,6 +14,10 @@ from producers import (CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Ancient, 
 # --- keywords -------------------------------------------------------------------------------------
 
 
+def prepare_child():
+    Driver()  # before anybody looks for a real one
+
+
 @isolated
 def test_C07_max_version_is_asked_for():
     producer = Producer()

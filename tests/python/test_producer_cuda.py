@@ -553,6 +553,94 @@ def test_F23_a_child_of_fork_asks_the_driver_nothing():
     assert counter.releases == 1 and driver.allocations == 0
 
 
+@isolated
+def test_a_copy_comes_after_the_tensor_even_without_a_stream():
+    driver, memory = Driver(), np.arange(6, dtype=np.float32)
+    obj = tenon_exports.produce(Counter(), device=CUDA, data=memory.tobytes())
+    capsule = obj.__dlpack__(copy=True, stream=-1, **VERSIONED)
+    assert ctypes.string_at(opened(capsule).dl_tensor.data, 24) == memory.tobytes()
+    assert "cuMemcpyDtoD 24 1" in driver.calls(), "and never on stream -1"
+
+
+@isolated
+def test_F79_what_is_copied_stays_until_the_copy_is_made():
+    driver, counter = Driver(), Counter()
+    obj = tenon_exports.produce(counter, device=CUDA, data=bytes(24))
+    capsule = obj.__dlpack__(copy=True, stream=SIDE, **VERSIONED)
+    driver.calls()
+    del capsule
+    obj2 = tenon_exports.produce(counter2 := Counter(), device=CUDA, data=bytes(24))
+    driver.busy(1)
+    capsule = obj2.__dlpack__(copy=True, stream=SIDE, **VERSIONED)
+    assert "cuCtxRecordEvent context event" in driver.calls(), "the source is held until then"
+    del obj, obj2, capsule
+    assert let_go_of(counter) and let_go_of(counter2)
+
+
+class Held:
+    """A CUDA array interface over nothing that is read."""
+
+    def __init__(self, stream, shape=(2, 3)):
+        data = (NOWHERE, False) if 0 not in shape else (0, False)
+        self.__cuda_array_interface__ = dict(version=3, shape=shape, typestr="<f4", data=data, stream=stream)
+
+
+@isolated
+def test_nothing_keeps_no_stream_that_may_be_gone():
+    driver = Driver()
+    t = tenon.asdlpack(Held(SIDE, shape=(0, 3)))
+    assert t.stream == 1 and t.__cuda_array_interface__["stream"] == 1
+    driver.calls()
+    t.__dlpack__(stream=OTHER)
+    assert not any(str(SIDE) in call for call in driver.calls())
+
+
+@isolated
+def test_what_was_captured_is_waited_for_by_nobody():
+    driver = Driver()
+    driver.capturing(SIDE)
+    t = tenon.asdlpack(Held(SIDE))
+    driver.capturing()
+    driver.calls()
+    for stream in (OTHER, 1, 2):
+        t.__dlpack__(stream=stream)
+        assert not any(str(SIDE) in call for call in driver.calls()), "the stream may be gone by now"
+    assert t.__cuda_array_interface__["stream"] is None
+    assert tenon.asdlpack(t, readonly=True).data_ptr == t.data_ptr
+    assert not any(str(SIDE) in call for call in driver.calls())
+
+
+@isolated
+def test_the_host_reads_managed_memory_when_the_device_is_done():
+    driver, memory = Driver(), np.arange(6, dtype=np.float32)
+    for device in (CUDA_MANAGED, CUDA_HOST):
+        obj = tenon_exports.produce(Counter(), device=device, data=memory.tobytes(), shape=(6,))
+        for read in (memoryview, lambda o: o.__array_interface__, np.asarray, lambda o: o.__array__(),
+                     lambda o: tenon.asdlpack(o, device="cpu"), lambda o: tenon.asdlpack(o, copy=True)):
+            driver.calls()
+            read(obj)
+            assert "cuCtxSynchronize" in driver.calls(), read
+
+
+@isolated
+def test_streams_that_are_named_for_a_copy_to_the_device():
+    driver, memory = Driver(), np.arange(6, dtype=np.float32)
+    assert tenon.asdlpack(memory, device="cuda:0", stream=-1).stream == 1
+    assert tenon.asdlpack(memory, device="cuda:0", stream=SIDE).stream == SIDE
+    for number in (0, 7, -2):
+        refuse(memory, ValueError, "stream", device="cuda:0", stream=number)
+    assert driver.allocations == 0
+
+
+@isolated
+def test_a_driver_that_cannot_tell_a_capture_is_not_taken_for_one():
+    driver, counter = Driver(), Counter()
+    capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+    driver.fail("cuStreamIsCapturing", 700)
+    del capsule
+    assert counter.releases == 1
+
+
 def test_importing_and_host_memory_load_no_driver():
     run_isolated("""
 from test_producer_cuda import *

@@ -14,6 +14,7 @@
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -92,6 +93,11 @@ public:
 
 private:
     [[nodiscard]] loading lend(PyObject* obj) noexcept {
+        // What the host is to read, the device must have written: managed and pinned memory.
+        if constexpr (P::wanted.space == memory_space::host) {
+            if (!got_.device().is_cpu() && !py::detail::finish_device_work(got_.device()))
+                return loading::raised;
+        }
         value_.emplace(access::lend<P>(got_, obj));
         return loading::done;
     }

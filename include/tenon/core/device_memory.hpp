@@ -15,7 +15,9 @@
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/keep_alive.hpp>
+#include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/until_done.hpp>
 
 namespace tenon::gpu {
 
@@ -42,7 +44,7 @@ namespace tenon::gpu {
     const std::int32_t type = managed != 0          ? abi::device_code::cuda_managed
                               : kind == host_memory ? abi::device_code::cuda_host
                                                     : abi::device_code::cuda;
-    return device{type, type == abi::device_code::cuda ? ordinal : 0};
+    return device{type, ordinal};
 }
 
 /// The device that CUDA calls of this thread go to; the first when it has none.
@@ -123,7 +125,10 @@ private:
     }
     const tensor_info info =
         tensor_info::contiguous(memory.address(), like.dtype(), like.shape(), where).on_stream(stream);
-    return tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
+    auto made = tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
+    // Freeing waits for a device that is busy: then a thread does it.
+    if (made) made->owner() = released_late(std::move(made->owner()), where);
+    return made;
 }
 
 /// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
@@ -134,10 +139,13 @@ public:
         std::int64_t step = 1;  // of the compact target
         for (std::size_t i = static_cast<std::size_t>(from.ndim()); i-- > 0;) {
             const axis a{from.shape(i), from.stride(i), step};
-            step *= a.extent;
+            step *= a.extent;  // at most the number of elements
             if (a.extent == 1) continue;
-            possible_ &= a.source > 0;
-            const bool follows = rank_ != 0 && a.source == last().source * last().extent;
+            possible_ &= a.source > 0 && a.source <= most_pitch;
+            std::int64_t reach = 0;
+            const bool follows = rank_ != 0 &&
+                                 !tenon::detail::mul_overflows(last().source, last().extent, reach) &&
+                                 a.source == reach;
             if (follows)
                 last().extent *= a.extent;
             else
@@ -148,7 +156,8 @@ public:
             axes_[0] = {1, 1, 1};
             ++rank_;
         }
-        for (std::size_t i = 2; i < rank_; ++i) calls_ *= axes_[i].extent;
+        for (std::size_t i = 2; i < rank_; ++i) calls_ *= axes_[i].extent;  // as above
+        if (!possible_) return;
         const std::int64_t row = axes_[0].extent * item_;
         if (rank_ > 1) possible_ &= axes_[1].source * item_ >= row && axes_[1].source * item_ <= most_pitch;
         possible_ &= calls_ <= most_calls && row <= most_pitch;
@@ -199,6 +208,15 @@ private:
     std::array<axis, static_cast<std::size_t>(max_rank) + 1> axes_{};  // the fastest first
 };
 
+/// Whether memory can be made there by a driver, for work on the stream.
+[[nodiscard]] inline result<void> check_target(device where, void* stream) noexcept {
+    if (!where.has_streams())
+        return refused("device", "a driver makes memory of its devices alone", where.type);
+    if (!may_be_stream(stream))
+        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(stream));
+    return {};
+}
+
 [[nodiscard]] inline error packed_with_gaps() noexcept {
     return refused("strides", "packed sub-byte elements can only be copied when contiguous")
         .with_advice("make it contiguous first");
@@ -215,6 +233,7 @@ private:
                                              void* stream = nullptr) noexcept {
     const auto planned = tenon::detail::plan_allocation(type, shape, false);
     if (!planned) return planned.error();
+    if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
     const auto found = driver::needed_for(where, "device");
     if (!found) return found.error();
     const context_scope here(**found, where.id, context_scope::missing::create);
@@ -264,6 +283,7 @@ private:
 /// ready on.
 [[nodiscard]] inline result<tensor> put(const tensor_ref& t, device to, void* stream,
                                         copy_watch watch = {}) noexcept {
+    if (auto ok = detail_memory::check_target(to, stream); !ok) return ok.error();
     const auto found = driver::needed_for(to, "device");
     if (!found) return found.error();
     const driver& d = **found;
@@ -298,24 +318,30 @@ private:
     stream = named_stream(t.device(), stream);
     const bool packed = detail_memory::is_packed(t);
     if (packed && !t.is_c_contiguous()) return detail_memory::packed_with_gaps();
-    const detail_memory::row_copy rows(t);
-    if (!t.empty() && !t.is_c_contiguous() && !rows.is_possible()) {
-        auto fetched = fetch(t);
-        return fetched ? put(*fetched, t.device(), stream) : std::move(fetched);
-    }
+    if (auto ok = detail_memory::check_target(t.device(), stream); !ok) return ok.error();
     if (!t.empty()) {
         if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
     }
+    const bool by_rows = !t.empty() && !t.is_c_contiguous();
+    std::optional<detail_memory::row_copy> rows;
+    if (by_rows) rows.emplace(t);
+    if (by_rows && !rows->is_possible()) {
+        auto fetched = fetch(t);
+        return fetched ? put(*fetched, t.device(), stream) : std::move(fetched);
+    }
     const context_scope here(d, t.device().id, context_scope::missing::create);
     if (here.fault != 0) return d.failed(here.fault, "device");
+    if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
+        return refused("stream", "it is being captured into a graph, which would write to the copy again")
+            .with_advice("copy with the library that captures");
+    }
     auto made = detail_memory::room_for(d, t, t.device(), stream);
     if (made) made->mark_copied();
     if (!made || t.empty()) return made;
     const auto to = reinterpret_cast<std::uintptr_t>(made->data());
     const auto from = reinterpret_cast<std::uintptr_t>(t.data());
-    const int fault = t.is_c_contiguous()
-                          ? d.copy_on_device(to, from, static_cast<std::size_t>(t.nbytes()), stream)
-                          : rows.run(d, to, from, stream);
+    const int fault = rows ? rows->run(d, to, from, stream)
+                           : d.copy_on_device(to, from, static_cast<std::size_t>(t.nbytes()), stream);
     if (fault != 0) return d.failed(fault, "device");
     return made;
 }

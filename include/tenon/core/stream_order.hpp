@@ -29,8 +29,10 @@ enum class capture : std::uint8_t { none, active, of_others };
 /// Whether the stream is being captured into a graph. `of_others`: the default stream is not, but must not be
 /// used, because a stream that it waits for is.
 [[nodiscard]] inline capture capture_of(const driver& d, void* stream) noexcept {
+    constexpr int implicit = 906;  // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, and HIP's
     int status = 0;
-    if (d.stream_is_capturing(stream, &status) != 0) return capture::of_others;
+    const int fault = d.stream_is_capturing(stream, &status);
+    if (fault != 0) return fault == implicit ? capture::of_others : capture::none;  // the next call tells it
     return status != 0 ? capture::active : capture::none;
 }
 
@@ -51,10 +53,13 @@ class ready_event {
 public:
     ready_event() noexcept = default;
     ready_event(ready_event&& o) noexcept
-        : driver_(std::exchange(o.driver_, nullptr)), event_(std::exchange(o.event_, nullptr)) {}
+        : driver_(std::exchange(o.driver_, nullptr)),
+          event_(std::exchange(o.event_, nullptr)),
+          captured_(o.captured_) {}
     ready_event& operator=(ready_event&& o) noexcept {
         std::swap(driver_, o.driver_);
         std::swap(event_, o.event_);
+        std::swap(captured_, o.captured_);
         return *this;
     }
     ready_event(const ready_event&) = delete;
@@ -64,6 +69,9 @@ public:
     }
 
     explicit operator bool() const noexcept { return event_ != nullptr; }
+    /// The work was being captured: it runs whenever its graph does, and nobody can wait for it before.
+    [[nodiscard]] bool is_captured() const noexcept { return captured_; }
+    void mark_captured() noexcept { captured_ = true; }
 
     /// After what is queued on the stream so far. The context is the caller's.
     [[nodiscard]] int record(const driver& d, void* stream) noexcept {
@@ -97,6 +105,7 @@ private:
 
     const driver* driver_ = nullptr;
     void* event_ = nullptr;
+    bool captured_ = false;
 };
 
 namespace detail_order {
@@ -130,7 +139,9 @@ template <class Wait>
         return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(earlier));
     return detail_order::unless_captured(d, where, later, [&](detail_order::capture state) -> result<void> {
         const auto before = detail_order::capture_of(d, earlier);
-        if (state == detail_order::capture::active && before != detail_order::capture::active) return {};
+        // Only within a capture can one wait for the other: elsewhere the work is not there to be waited for.
+        const bool is_captured = state == detail_order::capture::active;
+        if (is_captured != (before == detail_order::capture::active)) return {};
         if (before == detail_order::capture::of_others) return detail_order::unusable();
         ready_event now;
         int fault = now.record(d, earlier);
@@ -157,13 +168,14 @@ template <class Wait>
     if (!found) return found.error();
     const driver& d = **found;
     later = named_stream(where, later);
-    return detail_order::unless_captured(d, where, later, [&](detail_order::capture) {
-        return d.checked(d.stream_wait(later, event, 0), "sync_event");
+    return detail_order::unless_captured(d, where, later, [&](detail_order::capture state) {
+        const bool is_captured = state == detail_order::capture::active;
+        return d.checked(is_captured ? 0 : d.stream_wait(later, event, 0), "sync_event");
     });
 }
 
-/// Puts into `out` what is queued on the stream so far, unless that is the default stream or is being
-/// captured, or there is no driver and so no work: then there is nothing to remember.
+/// Puts into `out` what is queued on the stream so far. Of the default stream, and where there is no driver
+/// and so no work, there is nothing to remember; of one that is being captured only that.
 [[nodiscard]] inline result<void> remember(device where, void* stream, ready_event& out) noexcept {
     stream = named_stream(where, stream);
     if (stream == default_stream(where)) return {};
@@ -174,7 +186,11 @@ template <class Wait>
     const driver& d = *found;
     const context_scope here(d, where.id);
     if (here.fault != 0) return d.failed(here.fault, "stream");
-    if (!here.exists || detail_order::capture_of(d, stream) == detail_order::capture::active) return {};
+    if (!here.exists) return {};
+    if (detail_order::capture_of(d, stream) == detail_order::capture::active) {
+        out.mark_captured();
+        return {};
+    }
     return d.checked(out.record(d, stream), "stream");
 }
 

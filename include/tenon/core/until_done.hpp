@@ -25,37 +25,21 @@ namespace tenon::gpu {
 
 namespace detail_done {
 
-/// How libraries say which stream they work on, as their exchange tables have it.
-using stream_source = int (*)(std::int32_t kind, std::int32_t id, void** out);
+/// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
+/// memory may be let go of in the middle of a capture, which the calls below would end. Whoever knows
+/// libraries answers; a capture on another thread goes unnoticed.
+using capture_question = bool (*)(const driver& d, device where) noexcept;
 
-/// The libraries whose streams may be captured on this thread: their memory is let go of in the middle of it.
-class stream_sources {
-public:
-    static void add(stream_source source) noexcept {
-        for (std::atomic<stream_source>& place : places()) {
-            stream_source free = nullptr;
-            if (place.compare_exchange_strong(free, source) || free == source) return;
-        }
-    }
-    [[nodiscard]] static bool is_any_capturing(const driver& d, device where) noexcept {
-        if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
-        for (const std::atomic<stream_source>& place : places()) {
-            const stream_source source = place.load();
-            void* stream = nullptr;
-            if (source == nullptr) return false;
-            if (source(where.type, where.id, &stream) != 0 || stream == nullptr) continue;
-            if (detail_order::capture_of(d, stream) == detail_order::capture::active) return true;
-        }
-        return false;
-    }
+TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {
+    static constinit std::atomic<capture_question> known{nullptr};
+    return known;
+}
 
-private:
-    using list = std::array<std::atomic<stream_source>, 8>;
-    TENON_PRIVATE static list& places() noexcept {
-        static constinit list known{};
-        return known;
-    }
-};
+[[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
+    if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
+    const capture_question ask = capture_watch().load();
+    return ask != nullptr && ask(d, where);
+}
 
 /// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the list is never
 /// destroyed, because the thread may outlive everything else.
@@ -82,10 +66,13 @@ public:
     /// Lets go of `owner` when that is possible without ending a capture: at a later release.
     static void postpone(keep_alive&& owner, device where) noexcept try {
         waiting_room& room = get();
+        entry late{std::move(owner), {}, where};  // outlives the lock: without memory it is let go of here
         const std::lock_guard<std::mutex> lock(room.mutex_);
-        room.postponed_.push_back({std::move(owner), {}, where});
-    } catch (...) {  // NOLINT(bugprone-empty-catch): no memory: it is let go of as it is
+        room.postponed_.push_back(std::move(late));
+        postponed_count().fetch_add(1);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): as said above
     }
+    [[nodiscard]] static bool has_postponed() noexcept { return postponed_count().load() != 0; }
     /// What was postponed, to be tried again.
     template <class Again>
     static void retry(Again&& again) noexcept {
@@ -95,6 +82,7 @@ public:
             const std::lock_guard<std::mutex> lock(room.mutex_);
             if (room.postponed_.empty()) return;
             earlier.swap(room.postponed_);
+            postponed_count().store(0);
         }
         for (entry& e : earlier) again(std::move(e.owner), e.where);
     }
@@ -137,6 +125,10 @@ private:
         for (entry& e : all) e.finish();
     }
 
+    TENON_PRIVATE static std::atomic<std::size_t>& postponed_count() noexcept {
+        static constinit std::atomic<std::size_t> count{0};
+        return count;
+    }
     TENON_PRIVATE static waiting_room& get() noexcept {
         alignas(waiting_room) static std::byte place[sizeof(waiting_room)];
         static waiting_room* const room = new (place) waiting_room;
@@ -154,7 +146,7 @@ inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     keep_alive held = std::move(owner);
     const context_scope here(d, where.id);
     if (here.fault != 0 || !here.exists) return;
-    if (stream_sources::is_any_capturing(d, where)) {
+    if (is_capture_going_on(d, where)) {
         waiting_room::postpone(std::move(held), where);
         return;
     }
@@ -166,6 +158,15 @@ inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     } else if (all.query() != 0) {
         waiting_room::add(std::move(held), std::move(all), where);
     }
+}
+
+/// Lets go of what had to wait for a capture to end.
+inline void try_postponed(const driver& d) noexcept {
+    waiting_room::retry([&](keep_alive&& earlier, device there) { let_go(d, std::move(earlier), there); });
+}
+inline void try_postponed(device where) noexcept {
+    if (!waiting_room::has_postponed()) return;
+    if (const auto found = driver::needed_for(where, "device")) try_postponed(**found);
 }
 
 }  // namespace detail_done
@@ -196,20 +197,27 @@ struct late_owner {
 
 }  // namespace detail_done
 
-/// What keeps memory alive for a consumer on `consumer`, when it was made on `producer`: where the two
-/// differ, the consumer may let go while its work is still queued, and the producer's library must not use
-/// the memory again before that is done.
-[[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where, void* producer,
-                                              void* consumer) noexcept {
+/// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
+/// released when everything that was queued by then is done.
+[[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
-    if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr ||
-        named_stream(where, producer) == named_stream(where, consumer))
+    if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr)
         return mine;
+    detail_done::try_postponed(where);
     detail_done::late_owner late(std::move(mine), where);
     keep_alive out;
     // Without memory for it, the order of the release is all that is lost.
     if (tenon::detail::keep_moved(late, out) == nullptr) return std::move(late.owner);
     return out;
+}
+
+/// The same, unless producer and consumer work on one stream, which has them in order.
+[[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where, void* producer,
+                                              void* consumer) noexcept {
+    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
+    const bool same =
+        named_stream(where, producer) == named_stream(where, consumer) && producer != per_thread;
+    return same ? std::move(owner) : released_late(std::move(owner), where);
 }
 
 /// Keeps `t` until what is now queued on `stream` is done, and lets go of it then, on whichever thread. For a

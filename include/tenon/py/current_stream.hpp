@@ -1,14 +1,18 @@
 // tenon/py/current_stream.hpp: the stream that an array's library is working on, to launch work on as well.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/foreign_code.hpp>
+#include <tenon/core/readable.hpp>
 #include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/capsule.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -45,14 +49,93 @@ TENON_COLD inline bool stream_unknown() noexcept {
 
 }  // namespace detail
 
+namespace detail {
+
+/// Libraries that can be asked which stream they work on, so that a release does not end a capture.
+class stream_sources {
+public:
+    using by_table = decltype(abi::exchange_api::current_work_stream);
+
+    /// A function that has answered for this kind of device: others may crash on what they do not know. One
+    /// of `any_thread` needs no Python.
+    static void add(by_table ask, bool any_thread) noexcept { put(any_thread ? free() : tables(), ask); }
+    static void add(library_stream ask) noexcept { put(functions(), ask); }
+
+private:
+    template <class Function>
+    using list = std::array<std::atomic<Function>, 4>;
+
+    template <class Function>
+    static void put(list<Function>& places, Function ask) noexcept {
+        for (std::atomic<Function>& place : places) {
+            Function none = nullptr;
+            if (place.load(std::memory_order_relaxed) == ask) return;
+            if (place.compare_exchange_strong(none, ask)) {
+                gpu::detail_done::capture_watch().store(&is_any_capturing);
+                return;
+            }
+        }
+    }
+    TENON_PRIVATE static list<by_table>& free() noexcept {
+        static constinit list<by_table> known{};
+        return known;
+    }
+    TENON_PRIVATE static list<by_table>& tables() noexcept {
+        static constinit list<by_table> known{};
+        return known;
+    }
+    TENON_PRIVATE static list<library_stream>& functions() noexcept {
+        static constinit list<library_stream> known{};
+        return known;
+    }
+
+    static bool is_captured(const gpu::driver& d, void* stream) noexcept {
+        return stream != nullptr &&
+               gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active;
+    }
+    static bool ask_tables(const list<by_table>& all, const gpu::driver& d, device where) noexcept {
+        const std::int32_t kind = where.is_cuda_memory() ? abi::device_code::cuda : abi::device_code::rocm;
+        for (const std::atomic<by_table>& place : all) {
+            const by_table ask = place.load();
+            void* stream = nullptr;
+            if (ask == nullptr) break;
+            try {
+                if (ask(kind, where.id, &stream) == 0 && is_captured(d, stream)) return true;
+            } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
+            }
+        }
+        return false;
+    }
+    static bool is_any_capturing(const gpu::driver& d, device where) noexcept {
+        if (ask_tables(free(), d, where)) return true;
+        if (attached_thread_state() == nullptr) return false;
+        const error_guard keep;
+        if (ask_tables(tables(), d, where)) return true;
+        for (const std::atomic<library_stream>& place : functions()) {
+            const library_stream ask = place.load();
+            if (ask == nullptr) break;
+            try {
+                if (is_captured(d, reinterpret_cast<void*>(ask(where.id)))) return true;
+            } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
+            }
+            PyErr_Clear();
+        }
+        return false;
+    }
+};
+
+}  // namespace detail
+
 /// Asks a library's exchange table for the stream it works on, and notes it; false with an exception set when
 /// it fails. Memory without streams has none.
-[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, acquired& got) noexcept try {
+[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool honest,
+                                              acquired& got) noexcept try {
     const device where = got.device();
     if (!where.has_streams() || table.current_work_stream == nullptr) return true;
     void* stream = nullptr;
     if (!foreign_code([&] { return table.current_work_stream(where.type, where.id, &stream) == 0; }))
         return detail::stream_unknown();
+    detail::stream_sources::add(table.current_work_stream, honest);
     got.set_stream(stream);
     return true;
 } catch (...) {
@@ -64,11 +147,40 @@ TENON_COLD inline bool stream_unknown() noexcept {
 [[nodiscard]] inline bool note_current_stream(library_stream ask, acquired& got) noexcept try {
     const std::intptr_t stream = foreign_code([&] { return ask(got.device().id); });
     if (PyErr_Occurred() != nullptr) return false;
+    detail::stream_sources::add(ask);
     got.set_stream(reinterpret_cast<void*>(stream));
     return true;
 } catch (...) {
     raise_caught();
     return false;
+}
+
+/// For when memory goes to a consumer that may be captured: PyTorch may not have been met yet. Asked only if
+/// it has a device it can answer for.
+inline void watch_torch(const interpreter& names) noexcept {
+    static std::atomic<bool> watched{false};
+    if (watched.load(std::memory_order_relaxed)) return;
+    const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
+    if (driver == nullptr || driver->started != 0) return;
+    const error_guard keep;
+    const ref name = ref::take(PyUnicode_FromString("torch"));
+    const ref module = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    const ref capsule =
+        type && PyType_Check(type.get())
+            ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
+            : ref();
+    if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;
+    const auto* const table =
+        static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
+    if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table) ||
+        table->header.version.major != abi::dlpack_major || table->current_work_stream == nullptr)
+        return;
+    void* stream = nullptr;
+    if (table->current_work_stream(abi::device_code::cuda, 0, &stream) == 0)
+        detail::stream_sources::add(table->current_work_stream, true);
+    watched.store(true);  // one that cannot answer by now has no work to capture
+    PyErr_Clear();
 }
 
 }  // namespace tenon::py

@@ -26,6 +26,7 @@
 #include <tenon/py/import/exchange_api.hpp>
 #include <tenon/py/import/numpy.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/placing.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/refusals.hpp>
@@ -54,9 +55,11 @@ namespace detail {
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
-        plan.stream_of = find_library_stream(*habits);
-        plan.plain_call = habits->plain_call;
-        plan.on_cuda = habits->always_cuda && plan.stream_of != nullptr;
+        // A subclass may have a `__dlpack__` of its own.
+        const bool is_their_own = habits_of_class(type) == habits;
+        if (is_their_own) plan.stream_of = find_library_stream(*habits);
+        plan.plain_call = habits->plain_call && is_their_own;
+        plan.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
     }
     plan.honest_borrow = plan.table != nullptr && has_honest_table(type, here.exchange_api);
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
@@ -144,45 +147,6 @@ TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
     raise(e, "tenon: " + refusals::type_name(obj) + ": ");
 } catch (...) {
     PyErr_NoMemory();
-}
-
-/// Whether a rung delivered what was asked for. On the `last_word` of a producer that cannot bring its memory
-/// to the host, that is also what can be fetched from a GPU.
-[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, bool last_word,
-                                error& why) noexcept {
-    const bool can_be_fetched =
-        last_word && options.wants_host() && options.copy != false && got.device().has_streams();
-    if (!options.is_met_by(got.device()) && !can_be_fetched) {
-        why = refused("device",
-                      options.copy == false
-                          ? "the data is not on the device asked for, and copy=False was asked for"
-                          : "the data is not on the device asked for",
-                      got.device().type, options.to.value_or(device{}).type);
-        return false;
-    }
-    if (options.copy == false && got.is_copied()) {
-        why = refused("flags", "copy=False was asked for and the producer made a copy");
-        return false;
-    }
-    return true;
-}
-
-/// Makes the consumer's stream wait for the one that the tensor is ready on, and be the tensor's from then
-/// on.
-[[nodiscard]] inline rung_result follow(const import_options& options, acquired& out, error& why) noexcept {
-    if (!options.orders() || !out.device().has_streams()) return rung_result::taken;
-    auto ordered = check_stream_number(out.device(), options.stream);
-    if (ordered)
-        ordered =
-            without_gil([&] { return gpu::order(out.device(), out.stream(), options.stream_handle()); });
-    if (!ordered) {
-        why = ordered.error();
-        const error_guard guard;
-        out.owner.reset();
-        return rung_result::refused;
-    }
-    out.set_stream(options.stream_handle());
-    return rung_result::taken;
 }
 
 /// The ladder. Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
@@ -386,11 +350,14 @@ namespace detail {
 /// Whatever was acquired, kept, copied or fetched as the options say; nullopt with an exception set.
 [[nodiscard]] inline std::optional<tensor> settle(PyObject* obj, acquired& got,
                                                   const import_options& options) noexcept {
+    const bool copies = options.copy == true && (!got.is_copied() || got.is_read_only());
+    // What the host is to read, the device must have written.
+    if ((copies || options.wants_host()) && !finish_device_work(got.device())) return std::nullopt;
     if (options.wants_host() && got.device().has_streams())
         return unless_failed(without_gil([&] { return gpu::fetch(got); }));
-    if (options.copy == true && (!got.is_copied() || got.is_read_only())) {
+    if (copies) {
         if (!got.device().has_streams()) return copy_released(got);
-        return unless_failed(without_gil([&] { return gpu::copy_on_device(got, got.stream()); }));
+        return copied_on_device(got, got.owner);
     }
     if (options.writable) {
         if (auto met = check(got, {.writable = true}); !met) {
@@ -426,7 +393,11 @@ namespace detail {
     there.for_cuda = to.is_cuda();
     auto t = import_in_place(obj, there);
     if (!t) return t;
-    if (t->device().type == abi::device_code::cuda_managed && to.is_cuda()) t->show_on(to);
+    if (t->device().type == abi::device_code::cuda_managed && to.is_cuda()) {
+        // Streams of one device mean nothing on another.
+        if (t->device().id != to.id && !finish_device_work(t->device())) return std::nullopt;
+        t->show_on(to);
+    }
     if (t->device() == to && options.copy != true) {
         if (options.writable && t->is_read_only()) {
             raise_unmet(check(*t, {.writable = true}).error(), obj);
@@ -440,12 +411,17 @@ namespace detail {
                     obj);
         return std::nullopt;
     }
+    if (auto ok = check_stream_number(to, options.stream); !ok) {
+        raise_unmet(ok.error(), obj);
+        return std::nullopt;
+    }
     if (!finish_device_work(t->device())) return std::nullopt;
+    if (t->device() == to) return copied_on_device(*t, t->owner());
+    void* const stream = options.orders() ? options.stream_handle() : nullptr;
     return unless_failed(without_gil([&] {
-        if (t->device() == to) return gpu::copy_on_device(*t, t->stream());
-        if (t->device().is_host_accessible()) return gpu::put(*t, to, options.stream_handle());
+        if (t->device().is_host_accessible()) return gpu::put(*t, to, stream);
         auto fetched = gpu::fetch(*t);  // by way of the host: the two need not see each other
-        return fetched ? gpu::put(*fetched, to, options.stream_handle()) : std::move(fetched);
+        return fetched ? gpu::put(*fetched, to, stream) : std::move(fetched);
     }));
 }
 

@@ -75,13 +75,19 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     auto* const owner = static_cast<PyObject*>(t.owner().subject());
     if (t.owner().release_function() != release_object || Py_TYPE(owner) != type) return nullptr;
     bool same = false;
+    void* stream = nullptr;
     const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
+        stream = now.stream();
         same = now.data() == t.data() && now.dtype() == t.dtype() && now.device() == t.device() &&
                now.is_read_only() == t.is_read_only() && now.ndim() == t.ndim() &&
                std::equal(now.shape().begin(), now.shape().end(), t.shape().begin()) &&
                std::equal(now.strides().begin(), now.strides().end(), t.strides().begin());
     });
-    if (!asked) PyErr_Clear();
+    if (!asked && PyErr_ExceptionMatches(PyExc_Exception) != 0) PyErr_Clear();
+    // Its library goes on working on its own stream.
+    if (same && stream != t.stream() &&
+        !succeeded(without_gil([&] { return gpu::order(t.device(), t.stream(), stream); })))
+        return nullptr;
     return same ? owner : nullptr;
 }
 
@@ -186,6 +192,10 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
     const ref alive = ref::borrow(reinterpret_cast<PyObject*>(plan.type));
+    // A bare capsule is taken without a word about streams.
+    if (of_capsule && t.device().has_streams() &&
+        !succeeded(without_gil([&] { return gpu::finish_device(t.device()); })))
+        return nullptr;
     const ref given =
         ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
     if (!given) return nullptr;
@@ -204,11 +214,13 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
             return make_by_table(std::move(t), plan.table);
         case maker_kind::numpy:
             if (PyObject* const same = same_array(t, plan.type)) return ref::borrow(same).release();
+            if (!finish_device_work(t.device())) return nullptr;
             return numpy::to_array(std::move(t), here);
         case maker_kind::function:
         case maker_kind::of_capsule:
         case maker_kind::type_method:
             if (PyObject* const same = same_array_by_asking(t, plan.type)) return ref::borrow(same).release();
+            if (PyErr_Occurred() != nullptr) return nullptr;
             return make_by_function(std::move(t), plan);
     }
     return to_python(std::move(t));
@@ -317,9 +329,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     void* current = nullptr;  // a caching allocator's memory is for the stream it works on
     if (stream != nullptr)
         taken->set_stream(*stream);
-    else if (where.has_streams() && table->current_work_stream != nullptr &&
-             table->current_work_stream(where.type, where.id, &current) == 0)
-        taken->set_stream(current);
+    else if (where.has_streams() && table->current_work_stream != nullptr) {
+        const error_guard keep;
+        if (table->current_work_stream(where.type, where.id, &current) == 0) taken->set_stream(current);
+    }
     return std::move(*taken);
 }
 
@@ -428,7 +441,11 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         else if (!borrow(like, {}, look))
             return std::nullopt;
     }
-    if (plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr)
+    // Our own table allocates on the host alone.
+    const bool can_allocate =
+        plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr &&
+        !(plan->table->managed_tensor_allocator == &detail::allocate_managed && where.has_streams());
+    if (can_allocate)
         return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, *plan, *here);
     if (!where.is_host_accessible() && !where.has_streams()) {
         return fail(refused("device",

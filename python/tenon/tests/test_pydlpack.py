@@ -180,11 +180,13 @@ class Protocols(unittest.TestCase):
         self.is_taken((ctypes.c_int32 * 24).from_buffer(memory.block, memory.start), memory)
 
     def is_on_cuda(self, version: int, **more: Any) -> None:
-        address = 0x7F0000001000
-        fields = {"shape": (2, 3), "typestr": "<f4", "data": (address, True), "version": version, "strides": (4, 8)}
-        t = tenon.asdlpack(_Interface("__cuda_array_interface__", {**fields, **more}))
-        self.assertEqual((t.shape, t.strides, str(t.dtype)), ((2, 3), (1, 2), "float32"))
-        self.assertEqual((t.device.kind, t.data_ptr, t.readonly), ("cuda", address, True))
+        """An address that no device has: the driver is asked for it, and knows of none or is not there."""
+        fields = {"shape": (2, 3), "typestr": "<f4", "data": (0x7F0000001000, True), "version": version, "strides": (4, 8)}
+        with self.assertRaisesRegex(BufferError, "no memory at this address|CUDA driver|forked|CUDA_ERROR"):
+            tenon.asdlpack(_Interface("__cuda_array_interface__", {**fields, **more}))
+        nothing = {**fields, "shape": (0, 3), "data": (0, True), "strides": None}
+        t = tenon.asdlpack(_Interface("__cuda_array_interface__", {**nothing, **more}))
+        self.assertEqual((t.shape, str(t.dtype), t.device.kind, t.readonly), ((0, 3), "float32", "cuda", True))
 
     def test_pydlpack_protocol_cuda_array_interface_v2(self) -> None:
         self.is_on_cuda(2)

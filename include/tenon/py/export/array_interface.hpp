@@ -55,33 +55,38 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
 
 }  // namespace detail
 
-[[nodiscard]] inline PyObject* answer_array_interface(const tensor_ref& t) noexcept {
+/// For host memory of any kind, which a device has finished with. `pinned` as for `__dlpack__`.
+[[nodiscard]] inline PyObject* answer_array_interface(const tensor_ref& t, bool pinned) noexcept {
     const dtype_entry* const known = find_dtype(t.dtype());
     if (!t.device().is_host_accessible())
         return detail::no_attribute("__array_interface__", "the memory is not the host's");
     if (known == nullptr || known->typestr.empty())
         return detail::no_attribute("__array_interface__", "NumPy has no typestr for the element type");
+    if (!detail::finish_device_work(t.device(), pinned)) return nullptr;
     const ref address = ref::take(PyLong_FromVoidPtr(address_of(t)));
     return detail::interface_of(t, *known, address.get()).release();
 }
 
 /// For CUDA and managed memory, with the stream on which it is ready. Where only an event tells, the default
 /// stream is made to wait for it: the stream it was recorded on may be gone.
-[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t,
+[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t, bool pinned,
                                                            const gpu::ready_event& ready) noexcept {
     const dtype_entry* const known = find_dtype(t.dtype());
     if (!t.device().is_cuda() && t.device().type != abi::device_code::cuda_managed)
         return detail::no_attribute("__cuda_array_interface__", "the memory is not CUDA's");
     if (known == nullptr || known->typestr.empty())
         return detail::no_attribute("__cuda_array_interface__", "it has no typestr for the element type");
+    if (ready && !detail::succeeded(detail::without_gil_if(
+                     pinned, [&] { return gpu::order_after(t.device(), ready, nullptr); })))
+        return nullptr;
     // Nothing at all is at address zero here.
     const ref address = ref::take(PyLong_FromVoidPtr(t.empty() ? nullptr : t.data()));
     ref interface = detail::interface_of(t, *known, address.get());
-    if (ready &&
-        !detail::succeeded(detail::without_gil([&] { return gpu::order_after(t.device(), ready, nullptr); })))
-        return nullptr;
-    void* const number = ready ? reinterpret_cast<void*>(std::uintptr_t{1}) : t.stream();
-    const ref stream = interface ? ref::take(PyLong_FromVoidPtr(number)) : ref();
+    // For captured work nobody can wait.
+    void* const number = ready ? gpu::default_stream(t.device()) : t.stream();
+    const ref stream = !interface            ? ref()
+                       : ready.is_captured() ? ref::borrow(Py_None)
+                                             : ref::take(PyLong_FromVoidPtr(number));
     if (!stream || PyDict_SetItemString(interface.get(), "stream", stream.get()) != 0) return nullptr;
     return interface.release();
 }

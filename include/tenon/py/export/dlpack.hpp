@@ -13,6 +13,7 @@
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arguments.hpp>
 #include <tenon/py/copy.hpp>
+#include <tenon/py/current_stream.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/make_capsule.hpp>
@@ -26,7 +27,7 @@ namespace detail {
 
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
 /// number has no meaning there, or the driver fails. -1 asks for nothing: not even a look at the driver.
-[[nodiscard]] inline bool order_stream(const tensor_ref& t, const gpu::ready_event& ready,
+[[nodiscard]] inline bool order_stream(const tensor_ref& t, bool pinned, const gpu::ready_event& ready,
                                        std::optional<std::intptr_t> stream) noexcept {
     const device where = t.device();
     if (stream == -1) return true;
@@ -38,8 +39,8 @@ namespace detail {
     }
     if (!succeeded(check_stream_number(where, stream))) return false;
     void* const later = consumer_stream(where, stream);
-    if (!ready && t.stream() == later) return true;
-    return succeeded(without_gil([&] {
+    if (ready.is_captured() || (!ready && t.stream() == later)) return true;
+    return succeeded(without_gil_if(pinned, [&] {
         return ready ? gpu::order_after(where, ready, later) : gpu::order(where, t.stream(), later);
     }));
 }
@@ -63,27 +64,39 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     return PyErr_NoMemory();
 }
 
-/// The answer with a copy in it, made in memory of the driver or of the host. A copy on a GPU is made on the
-/// consumer's stream, which waits for the tensor by now.
-[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, bool pinned,
-                                           const dlpack_keywords& asked) noexcept {
+/// A copy of host memory on a GPU, which the device has finished with. Memory that may move while others run
+/// is copied here first.
+[[nodiscard]] inline std::optional<tensor> copy_to_gpu(const tensor_ref& t, bool pinned, device to) noexcept {
+    if (!finish_device_work(t.device(), pinned)) return std::nullopt;
+    if (pinned) return unless_failed(without_gil([&] { return gpu::put(t, to, nullptr); }));
+    const auto held = copy_held(t);
+    return held ? unless_failed(without_gil([&] { return gpu::put(*held, to, nullptr); })) : std::nullopt;
+}
+
+/// The answer with a copy in it, made in memory of the driver or of the host. A copy on a GPU is made on
+/// `stream`, which waits for the tensor by now; the tensor stays until it is made.
+[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, PyObject* keeper, bool pinned,
+                                           std::optional<std::intptr_t> stream, const dlpack_keywords& asked,
+                                           interpreter* here) noexcept {
     const device to = asked.where.value_or(t.device());
     const bool from_gpu = !t.device().is_host_accessible();
     std::optional<tensor> copied;
-    if (to == device{} && from_gpu)
-        copied = unless_failed(without_gil([&] { return gpu::fetch(t); }));
-    else if (to == device{})
+    if (to == device{} && from_gpu) {
+        copied = unless_failed(without_gil_if(pinned, [&] { return gpu::fetch(t); }));
+    } else if (to == device{}) {
         copied = pinned ? copy_released(t) : copy_held(t);
-    else if (to.has_streams() && t.device() == to)
-        copied = unless_failed(
-            without_gil([&] { return gpu::copy_on_device(t, consumer_stream(to, asked.stream)); }));
-    else if (to.has_streams() && !from_gpu)
-        copied = unless_failed(without_gil([&] { return gpu::put(t, to, nullptr); }));
-    else
+    } else if (to.has_streams() && t.device() == to) {
+        void* const on = consumer_stream(to, stream);
+        copied = unless_failed(without_gil_if(pinned, [&] { return gpu::copy_on_device(t, on); }));
+        gpu::released_late(keep_object(keeper, here), to, t.stream(), on).reset();
+    } else if (to.has_streams() && !from_gpu) {
+        copied = copy_to_gpu(t, pinned, to);
+    } else {
         raise(refused("copy", "a copy on this device cannot be made here", t.device().type)
                   .with_advice("pass dl_device=(1, 0) for a copy on the CPU, or copy it with the library it "
                                "came from"),
               "tenon: ");
+    }
     if (!copied) return nullptr;
     return capsule_for(*copied, std::move(copied->owner()), asked.major, {.fresh_copy = true});
 }
@@ -113,6 +126,8 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
               "tenon: ");
         return nullptr;
     }
+    // A copy has to come after the tensor even for a consumer that sees to its own order.
+    const auto stream = asked.copy == true && asked.stream == -1 ? std::nullopt : asked.stream;
     // What goes to the host is complete when it is handed out, and so is what comes from there; elsewhere the
     // consumer's stream sees to it.
     if (to_host && !t.device().is_cpu()) {
@@ -122,21 +137,21 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
                             "the host is complete when it is handed out");
             return nullptr;
         }
-        if (!detail::finish_device_work(t.device())) return nullptr;
+        if (!detail::finish_device_work(t.device(), pinned)) return nullptr;
     } else if (!stays) {
-        if (!detail::succeeded(check_stream_number(*asked.where, asked.stream)) ||
-            !detail::finish_device_work(t.device()))
-            return nullptr;
-    } else if (!detail::order_stream(t, ready, asked.stream)) {
+        if (!detail::succeeded(check_stream_number(*asked.where, asked.stream))) return nullptr;
+    } else if (!detail::order_stream(t, pinned, ready, stream)) {
         return nullptr;
     }
-    if (!stays || asked.copy == true) return detail::export_copy(t, pinned, asked);
+    if (!stays || asked.copy == true) return detail::export_copy(t, keeper, pinned, stream, asked, here);
     export_view how{.as_cpu = to_host};
     if (as_cuda) how.as_device = *asked.where;
     keep_alive owner = detail::keep_object(keeper, here);
-    if (asked.stream != -1)
-        owner = gpu::released_late(std::move(owner), t.device(), t.stream(),
-                                   consumer_stream(t.device(), asked.stream));
+    void* const consumer = consumer_stream(t.device(), asked.stream);
+    if (asked.stream != -1 && consumer != t.stream()) {
+        watch_torch(*here);
+        owner = gpu::released_late(std::move(owner), t.device(), t.stream(), consumer);
+    }
     return detail::capsule_for(t, std::move(owner), asked.major, how);
 }
 

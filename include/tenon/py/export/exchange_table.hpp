@@ -10,6 +10,7 @@
 #include <tenon/core/foreign.hpp>
 #include <tenon/core/managed.hpp>
 #include <tenon/core/stream_order.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/core/validate.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
@@ -138,12 +139,15 @@ struct TENON_PRIVATE exchange_table {
         const device where = t.device();
         if (!where.has_streams()) return true;
         if constexpr (requires { Source::ready(obj); }) {
-            if (const gpu::ready_event& ready = Source::ready(obj))
+            const gpu::ready_event& ready = Source::ready(obj);
+            if (ready.is_captured()) return true;
+            if (ready)
                 return detail::succeeded(
                     detail::without_gil([&] { return gpu::order_after(where, ready, nullptr); }));
         }
         if (t.stream() == gpu::default_stream(where)) return true;
-        return detail::succeeded(detail::without_gil([&] { return gpu::order(where, t.stream(), nullptr); }));
+        return detail::succeeded(
+            detail::without_gil_if(Source::lends, [&] { return gpu::order(where, t.stream(), nullptr); }));
     }
 
     static int own(void* obj, abi::managed_tensor_versioned** out) noexcept {
@@ -152,7 +156,8 @@ struct TENON_PRIVATE exchange_table {
         acquired room;
         const tensor_ref* const t = checked(static_cast<PyObject*>(obj), out, room, *here);
         if (t == nullptr) return -1;
-        keep_alive owner = detail::keep_object(static_cast<PyObject*>(obj), here);
+        keep_alive owner = gpu::released_late(detail::keep_object(static_cast<PyObject*>(obj), here),
+                                              t->device(), t->stream(), nullptr);
         *out = make_managed<abi::managed_tensor_versioned>(*t, owner);
         if (*out != nullptr) return 0;
         PyErr_NoMemory();

@@ -59,6 +59,7 @@ struct TENON_PRIVATE class_source {
             if (ok)
                 ok = room.admit(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
                                 {.allow_unknown = true});
+            if (ok) room.set_stream(info.stream());
             if (ok) return &room;
             raise(ok.error(), std::string("tenon: describe() of '") + Py_TYPE(self)->tp_name + "': ");
             return nullptr;

@@ -297,11 +297,14 @@ using tensor_protocols = protocols<tensor_source>;
 namespace detail {
 
 /// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
-[[nodiscard]] inline bool remember_work(const tensor& t, gpu::ready_event& ready) noexcept {
+[[nodiscard]] inline bool remember_work(tensor& t, gpu::ready_event& ready) noexcept {
     const device where = t.device();
-    if (t.empty() || (!where.is_cuda_memory() && !where.is_rocm()) ||
-        t.stream() == gpu::default_stream(where))
+    if ((!where.is_cuda_memory() && !where.is_rocm()) || t.stream() == gpu::default_stream(where))
         return true;
+    if (t.empty()) {  // no work is ever done on nothing
+        t.set_stream(nullptr);
+        return true;
+    }
     return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
 }
 

@@ -118,7 +118,8 @@ struct TENON_PRIVATE protocols {
             return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? detail::answer_array(*t, self, asked, *here) : nullptr;
+        if (t == nullptr || !detail::finish_device_work(t->device(), Source::lends)) return nullptr;
+        return detail::answer_array(*t, self, asked, *here);
     }
     static PyObject* dlpack_device(PyObject* self, PyObject*) noexcept {
         acquired room;
@@ -128,12 +129,13 @@ struct TENON_PRIVATE protocols {
     static PyObject* array_interface(PyObject* self, void*) noexcept {
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_array_interface(*t) : nullptr;
+        return t != nullptr ? answer_array_interface(*t, Source::lends) : nullptr;
     }
     static PyObject* cuda_array_interface(PyObject* self, void*) noexcept {
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_cuda_array_interface(*t, detail::ready_of<Source>(self)) : nullptr;
+        return t != nullptr ? answer_cuda_array_interface(*t, Source::lends, detail::ready_of<Source>(self))
+                            : nullptr;
     }
     static PyObject* arrow_schema(PyObject* self, PyObject*) noexcept {
         acquired room;
@@ -147,7 +149,7 @@ struct TENON_PRIVATE protocols {
             return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_arrow_array(*t, self, here) : nullptr;
+        return t != nullptr ? answer_arrow_array(*t, self, Source::lends, here) : nullptr;
     }
     static PyObject* arrow_device_array(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                                         PyObject* names) noexcept {
@@ -157,7 +159,7 @@ struct TENON_PRIVATE protocols {
             return nullptr;
         acquired room;
         const tensor_ref* const t = Source::read(self, room);
-        return t != nullptr ? answer_arrow_device_array(*t, self, here) : nullptr;
+        return t != nullptr ? answer_arrow_device_array(*t, self, Source::lends, here) : nullptr;
     }
     static int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
         acquired room;
@@ -167,7 +169,7 @@ struct TENON_PRIVATE protocols {
         }
         view->obj = nullptr;
         const tensor_ref* const t = Source::read(self, room);
-        if (t == nullptr) return -1;
+        if (t == nullptr || !detail::finish_device_work(t->device(), Source::lends)) return -1;
         return answer_get_buffer(*t, self, view, flags);
     }
     static void release_buffer(PyObject*, Py_buffer* view) noexcept { answer_release_buffer(view); }

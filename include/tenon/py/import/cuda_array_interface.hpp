@@ -56,7 +56,12 @@ namespace detail {
         if (auto ok = check_stream_number(out.device(), options.stream); !ok) return ok;
         out.set_stream(options.stream_handle());
     }
-    if (version == 2) return py::detail::without_gil([&] { return gpu::finish_device(out.device()); });
+    if (version == 2) {
+        return py::detail::without_gil([&] {
+            return out.device().is_cuda() ? gpu::finish_device(out.device())
+                                          : gpu::finish_all_devices(out.device());
+        });
+    }
     if (options.orders()) {
         if (producer == nullptr || producer == out.stream()) return {};
         return py::detail::without_gil([&] { return gpu::order(out.device(), producer, out.stream()); });

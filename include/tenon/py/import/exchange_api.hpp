@@ -94,8 +94,6 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         plan.table = detail::usable_table(published, plan.table_fault);
         if (plan.table == nullptr) continue;
         plan.table_fault = nullptr;
-        if (plan.table->current_work_stream != nullptr)
-            gpu::detail_done::stream_sources::add(plan.table->current_work_stream);
         return;
     }
 }
@@ -151,7 +149,7 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
         why = admitted.error();
         return rung_result::refused;
     }
-    if (out.device().has_streams() && !note_current_stream(*table, out)) return rung_result::raised;
+    if (out.device().has_streams() && !note_current_stream(*table, false, out)) return rung_result::raised;
     out.owner = std::move(owner);
     return rung_result::taken;
 }
@@ -183,7 +181,8 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
         return rung_result::refused;
     }
     suspicious = dtype(t.dtype).is_complex() || may_be_negative(t, odd_steps);
-    if (out.device().has_streams() && !note_current_stream(*terms.table, out)) return rung_result::raised;
+    if (out.device().has_streams() && !note_current_stream(*terms.table, terms.honest, out))
+        return rung_result::raised;
     return rung_result::taken;
 }
 
