@@ -442,9 +442,10 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             return std::nullopt;
     }
     // Our own table allocates on the host alone.
+    const auto allocator =
+        plan->kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
     const bool can_allocate =
-        plan->kind == maker_kind::exchange_table && plan->table->managed_tensor_allocator != nullptr &&
-        !(plan->table->managed_tensor_allocator == &detail::allocate_managed && where.has_streams());
+        allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams());
     if (can_allocate)
         return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, *plan, *here);
     if (!where.is_host_accessible() && !where.has_streams()) {
