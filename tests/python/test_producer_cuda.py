@@ -11,7 +11,7 @@ import tenon_exports
 from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
 from fakes_ctypes import described, opened
 from isolation import isolated, run_isolated, table
-from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, exactly_once, refuse
+from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Producer, exactly_once, refuse
 from tenon_exports import Counter
 
 np = pytest.importorskip("numpy")
@@ -23,6 +23,15 @@ SIDE, OTHER = stream_handle(1), stream_handle(2)
 
 def fetches(count):
     return [*ASKED, *ASKED, *within("cuCtxSynchronize", f"cuMemcpyDtoH {count}")]
+
+
+def is_loaded() -> bool:
+    """Whether anybody has loaded the driver into this process."""
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return False
+    return True
 
 
 def exported(**options):
@@ -256,15 +265,7 @@ def test_P33_zero_is_no_stream():
 
 def test_P34_minus_1_does_not_even_load_the_driver():
     run_isolated("""
-import os
 from test_producer_cuda import *
-
-def is_loaded():
-    try:
-        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return False
-    return True
 
 for options in ({}, VERSIONED, dict(dl_device=CUDA), dict(copy=False), dict(device=(2, 5)), dict(device=CUDA_MANAGED)):
     assert exported(stream=-1, **options)["data"] == NOWHERE
@@ -566,29 +567,26 @@ def test_a_copy_comes_after_the_tensor_even_without_a_stream():
 def test_F79_what_is_copied_stays_until_the_copy_is_made():
     driver, counter = Driver(), Counter()
     obj = tenon_exports.produce(counter, device=CUDA, data=bytes(24))
-    capsule = obj.__dlpack__(copy=True, stream=SIDE, **VERSIONED)
     driver.calls()
-    del capsule
-    obj2 = tenon_exports.produce(counter2 := Counter(), device=CUDA, data=bytes(24))
-    driver.busy(1)
-    capsule = obj2.__dlpack__(copy=True, stream=SIDE, **VERSIONED)
-    assert "cuCtxRecordEvent context event" in driver.calls(), "the source is held until then"
-    del obj, obj2, capsule
-    assert let_go_of(counter) and let_go_of(counter2)
+    capsule = obj.__dlpack__(copy=True, stream=SIDE, **VERSIONED)
+    calls = driver.calls()
+    copied = next(i for i, call in enumerate(calls) if call.startswith("cuMemcpyDtoD"))
+    assert "cuCtxRecordEvent context event" in calls[copied:], "the source is held until the copy is made"
+    del obj, capsule
+    assert let_go_of(counter)
 
 
 class Held:
     """A CUDA array interface over nothing that is read."""
 
-    def __init__(self, stream, shape=(2, 3)):
-        data = (NOWHERE, False) if 0 not in shape else (0, False)
-        self.__cuda_array_interface__ = dict(version=3, shape=shape, typestr="<f4", data=data, stream=stream)
+    def __init__(self, stream):
+        self.__cuda_array_interface__ = dict(version=3, shape=(2, 3), typestr="<f4", data=(NOWHERE, False), stream=stream)
 
 
 @isolated
 def test_nothing_keeps_no_stream_that_may_be_gone():
     driver = Driver()
-    t = tenon.asdlpack(Held(SIDE, shape=(0, 3)))
+    t = tenon.asdlpack(Producer(device=CUDA, shape=(0, 3)), stream=SIDE)
     assert t.stream == 1 and t.__cuda_array_interface__["stream"] == 1
     driver.calls()
     t.__dlpack__(stream=OTHER)
@@ -644,14 +642,6 @@ def test_a_driver_that_cannot_tell_a_capture_is_not_taken_for_one():
 def test_importing_and_host_memory_load_no_driver():
     run_isolated("""
 from test_producer_cuda import *
-import tenon
-
-def is_loaded():
-    try:
-        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
-        return False
-    return True
 
 t = tenon.asdlpack(np.arange(6.0))
 t.to("numpy"), memoryview(t), tenon.inspect(t), tenon.explain(t, "torch"), tenon.asdlpack(t, device="cpu", copy=True)
