@@ -85,10 +85,10 @@ def test_no_cell_is_left_out(whole_run):
 
 
 @pytest.mark.slow
-def test_takes_less_than_five_minutes_of_two_processors(whole_run):
+def test_takes_less_than_five_minutes_of_one_processor(whole_run):
     """Counted in the processors' time: how busy the machine is besides is not its fault."""
     _, seconds = whole_run
-    assert seconds < 2 * 300
+    assert seconds < 300
 
 
 @pytest.mark.slow
@@ -273,6 +273,66 @@ def test_a_library_that_does_not_import_is_a_failure(monkeypatch, tmp_path):
     assert "before the first cell: exit status 1" in found[0]
     assert "planted" in found[0]
     assert "0 cells were tried, not 135" in found[1]
+
+
+# --- several pairs in one process -------------------------------------------------------------------
+
+PAIRS = [(producer, "memoryview") for producer in ("interface3", "python", "interface2")]
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    """How many pairs each process was given."""
+    given = []
+    real = matrix._run_process
+    monkeypatch.setattr(matrix, "_run_process", lambda p, *more: (given.append(len(p)), real(p, *more))[1])
+    return given
+
+
+def test_pairs_share_a_process(processes):
+    results = list(matrix.run_together(PAIRS))
+    assert processes == [3]
+    assert [result.pair for result in results] == PAIRS
+    assert [wrong_with(result) for result in results] == [[], [], []]
+    assert [result.counts() for result in results] == [matrix.run(pair).counts() for pair in PAIRS]
+
+
+def test_a_crash_among_pairs_is_its_pairs_alone(monkeypatch, processes):
+    monkeypatch.setenv("TENON_TESTS_PLANT", "python-memoryview-int16-3-d=abort")
+    results = list(matrix.run_together(PAIRS))
+    assert processes == [3, 1, 1, 1]  # together, the crashed one until the crash and after it, the last
+    assert [result.pair for result in results] == PAIRS
+    (sentence,) = [sentence for result in results for sentence in wrong_with(result)]
+    assert sentence.startswith("python -> memoryview, int16, 3-d: expected: shared; came to: crashed SIGABRT")
+
+
+def test_a_hang_among_pairs_is_its_pairs_alone(monkeypatch, processes):
+    monkeypatch.setenv("TENON_TESTS_PLANT", "python-memoryview-int16-3-d=hang")
+    results = list(matrix.run_together(PAIRS, timeout=5))
+    assert processes == [3, 1, 1, 1]
+    assert [[seen.outcome for seen in result.cells].count(CRASHED) for result in results] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("when", ["import", "exit"])
+def test_what_cannot_be_told_among_pairs_is_found_out_one_by_one(monkeypatch, tmp_path, processes, when):
+    """A process that does not begin, or that dies when all is done."""
+    dies = "import os; os.abort()" if when == "import" else "import atexit, os; atexit.register(os.abort)"
+    (tmp_path / "torch.py").write_text(dies)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    *good, bad = list(matrix.run_together([*PAIRS, ("python", "torch")]))
+    assert processes[:5] == [4, 1, 1, 1, 1]
+    assert [result.pair for result in good] == PAIRS
+    assert [wrong_with(result) for result in good] == [[], [], []]
+    assert "SIGABRT" in bad.trouble
+
+
+def test_libraries_that_crash_each_other_are_apart(processes):
+    pairs = [("numpy", "torch"), ("numpy", "paddle"), ("tensorflow", "numpy"), ("paddle", "tensorflow"), ("torch", "jax")]
+    assert [matrix._apart(pair) for pair in pairs] == [(), ("paddle",), ("tensorflow",), ("tensorflow", "paddle"), ()]
+    schedule = matrix.Schedule()
+    schedule.start(PAIRS)
+    assert [schedule.result(pair).pair for pair in PAIRS] == PAIRS
+    assert processes == [3]
 
 
 def test_the_exit_status_says_so():

@@ -1,4 +1,4 @@
-# python/tenon/tests/matrix.py: runs the pairs of the matrix, each in a process of its own and several at a time, and counts what they came to.
+# python/tenon/tests/matrix.py: runs the pairs of the matrix in processes of their own, and counts what they came to.
 """The matrix: every installed producer with every installed consumer."""
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tenon.tests.cells import CELLS
 from tenon.tests.consumers import CONSUMERS
@@ -24,7 +26,7 @@ from tenon.tests.producers import PRODUCERS
 
 Pair = tuple[str, str]
 
-#: A pair takes a few seconds, most of them for imports; what takes longer than this hangs.
+#: A process takes some seconds, most of them for imports; what takes longer than this for a pair hangs.
 SECONDS_PER_PAIR = float(os.environ.get("TENON_TESTS_SECONDS_PER_PAIR", "120"))
 
 #: So often a process that died is followed by another, which goes on with the next cell.
@@ -42,6 +44,9 @@ QUIET = {
 #: Libraries for CUDA's memory, which are not in a matrix of the host's.
 ON_CUDA = ("cupy", "numba")
 
+#: Libraries that can crash each other: pairs with one of them have processes of their own.
+APART = ("tensorflow", "paddle")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -49,6 +54,7 @@ class Result:
 
     pair: Pair
     cells: list[Observed]
+    #: Imports are counted where the pair had a process to itself.
     seconds: float
     #: What went wrong outside of any cell.
     trouble: str = ""
@@ -105,39 +111,66 @@ def _why_no_cuda() -> str:
 
 
 def run(pair: Pair, timeout: float = SECONDS_PER_PAIR) -> Result:
-    """All cells of a pair. A cell the process dies in has crashed, and another process goes on after it."""
+    """All cells of a pair, alone. A cell the process dies in has crashed, and another process goes on after it."""
     started = time.monotonic()
     cells: list[Observed] = []
     trouble = ""
-    with tempfile.TemporaryDirectory(prefix="tenon-") as folder:
-        report = Path(folder) / "report"
-        for _ in range(MOST_CRASHES):
-            report.write_text("")
-            end = _run_process(pair, report, len(cells), timeout)
-            lines = [json.loads(line) for line in report.read_text().splitlines()]
-            cells += [Observed(**line) for line in lines if "outcome" in line]
-            if lines and "done" in lines[-1]:
-                trouble = f"after the last cell: {end}" if end else ""
-                break
-            if not lines:
-                trouble = f"before the first cell: {end}"
-                break
-            if "cell" not in lines[-1]:
-                trouble = f"between two cells: {end}"
-                break
-            dtype, layout = CELLS[lines[-1]["cell"]]
-            cells.append(Observed(dtype, layout, CRASHED, message=end))
-            if len(cells) == len(CELLS):
-                break
+    for _ in range(MOST_CRASHES):
+        end, lines = _run_process([pair], len(cells), timeout)
+        cells += [Observed(**line) for line in lines if "outcome" in line]
+        if lines and "seconds" in lines[-1]:
+            trouble = f"after the last cell: {end}" if end else ""
+            break
+        if not lines:
+            trouble = f"before the first cell: {end}"
+            break
+        if "cell" not in lines[-1]:
+            trouble = f"between two cells: {end}"
+            break
+        dtype, layout = CELLS[lines[-1]["cell"]]
+        cells.append(Observed(dtype, layout, CRASHED, message=end))
+        if len(cells) == len(CELLS):
+            break
     if len(cells) != len(CELLS) and not trouble:
         trouble = f"given up after {MOST_CRASHES} crashes"
     return Result(pair, cells, time.monotonic() - started, trouble)
 
 
-def _run_process(pair: Pair, report: Path, first: int, timeout: float) -> str:
-    """Runs one process to its end; says how it ended if that was badly."""
-    command = [sys.executable, "-m", "tenon.tests.pair", *pair, str(report), str(first)]
-    with tempfile.TemporaryFile() as words:
+def run_together(pairs: list[Pair], timeout: float = SECONDS_PER_PAIR) -> Iterator[Result]:
+    """All cells of several pairs, whose libraries are imported once. When the process dies, the pair it died in is
+    run alone, where nothing else can be the reason, and another process goes on with the pairs after it."""
+    while len(pairs) > 1:
+        end, lines = _run_process(pairs, 0, timeout + len(pairs))
+        done = list(_finished(pairs, lines))
+        if end and (len(done) == len(pairs) or not lines):  # at the exit or in the imports: it can be any pair
+            break
+        yield from done
+        pairs = pairs[len(done) :]
+        if pairs:
+            yield run(pairs[0], timeout)
+            pairs = pairs[1:]
+    for pair in pairs:
+        yield run(pair, timeout)
+
+
+def _finished(pairs: list[Pair], lines: list[dict[str, Any]]) -> Iterator[Result]:
+    """The pairs that a process tried to their last cell."""
+    left = iter(pairs)
+    cells: list[Observed] = []
+    for line in lines:
+        if "outcome" in line:
+            cells.append(Observed(**line))
+        elif "seconds" in line:
+            yield Result(next(left), cells, line["seconds"])
+            cells = []
+
+
+def _run_process(pairs: list[Pair], first: int, timeout: float) -> tuple[str, list[dict[str, Any]]]:
+    """Runs one process to its end: how it ended if that was badly, and what it reported."""
+    with tempfile.TemporaryDirectory(prefix="tenon-") as folder, tempfile.TemporaryFile() as words:
+        report = Path(folder) / "report"
+        report.write_text("")
+        command = [sys.executable, "-m", "tenon.tests.pair", str(report), str(first), *(":".join(p) for p in pairs)]
         # What is on the path of this process is on the other's.
         path = os.pathsep.join(p for p in sys.path if p)
         child = subprocess.Popen(
@@ -151,10 +184,10 @@ def _run_process(pair: Pair, report: Path, first: int, timeout: float) -> str:
             child.kill()
             child.wait()
             how = f"no end after {timeout:.0f} s"
-        if not how:
-            return ""
-        words.seek(0)
-        return f"{how}\n{words.read().decode(errors='replace')[-2000:]}".strip()
+        if how:
+            words.seek(0)
+            how = f"{how}\n{words.read().decode(errors='replace')[-2000:]}".strip()
+        return how, [json.loads(line) for line in report.read_text().splitlines()]
 
 
 def _how(code: int) -> str:
@@ -167,17 +200,28 @@ def _how(code: int) -> str:
 
 
 class Schedule:
-    """Runs pairs ahead of those who ask for them, as many at a time as there are processors."""
+    """Runs pairs ahead of those who ask for them, in as many processes at a time as there are processors."""
 
     def __init__(self) -> None:
         self.pool = concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 2)
         self.running: dict[Pair, concurrent.futures.Future[Result]] = {}
 
     def start(self, wanted: list[Pair]) -> None:
-        """Begins with pairs that will be asked for, in this order."""
-        for pair in wanted:
-            if pair not in self.running:
-                self.running[pair] = self.pool.submit(run, pair)
+        """Begins with pairs that will be asked for."""
+        new = [pair for pair in wanted if pair not in self.running]
+        self.running.update((pair, concurrent.futures.Future()) for pair in new)
+        for apart in sorted({_apart(pair) for pair in new}):
+            self.pool.submit(self._run, [pair for pair in new if _apart(pair) == apart])
+
+    def _run(self, pairs: list[Pair]) -> None:
+        try:
+            for result in run_together(pairs):
+                self.running[result.pair].set_result(result)
+        except BaseException as e:
+            for pair in pairs:
+                if not self.running[pair].done():
+                    self.running[pair].set_exception(e)
+            raise
 
     def result(self, pair: Pair) -> Result:
         """What a pair came to: waits for it."""
@@ -192,6 +236,11 @@ class Schedule:
         """What was run to its end."""
         done = [f for f in self.running.values() if f.done() and not f.cancelled()]
         return [f.result() for f in done if f.exception() is None]
+
+
+def _apart(pair: Pair) -> tuple[str, ...]:
+    """Pairs for which this is the same share a process."""
+    return tuple(name for name in APART if name in pair)
 
 
 #: The one all tests of a process share.

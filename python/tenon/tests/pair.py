@@ -1,7 +1,9 @@
-# python/tenon/tests/pair.py: one producer and one consumer, in a process of their own: what each of their cells comes to.
-"""``python -m tenon.tests.pair numpy torch REPORT [FIRST]`` tries the cells from FIRST on and writes what it sees.
+# python/tenon/tests/pair.py: pairs of a producer and a consumer, in a process of their own: what each of their cells comes to.
+"""``python -m tenon.tests.pair REPORT FIRST numpy:torch [numpy:jax ...]`` tries the pairs' cells, those of the first pair
+from number FIRST on, and writes what it sees.
 
-The report has a line of JSON before each cell and one after it: when the process dies, the last line says where.
+The report has a line of JSON before each cell and one after it, and one after each pair: when the process dies, the last
+line says where.
 """
 
 from __future__ import annotations
@@ -177,17 +179,18 @@ def _wrong_look(t: tenon.Tensor, look: Look, layout: Layout) -> list[str]:
 # --- the process --------------------------------------------------------------------------------------
 
 
-#: Large libraries that others import only because they are there. A pair has a process of its own: they are kept out
-#: of it, which makes it a third as long.
+#: Large libraries that others import only because they are there. They are kept out of a process that does not try them,
+#: which makes it a third as long.
 _UNWANTED = (
     "jax", "keras", "paddle", "pandas", "polars", "pyarrow", "scipy", "tensorboard", "tensorflow", "torch", "tvm_ffi",
 )  # fmt: skip
 _NEEDED = {"jax": {"scipy"}, "pyarrow": {"pandas"}, "pandas": {"pyarrow"}}
 
 
-def _prepare(producer: str, consumer: str) -> None:
-    """Imports the two libraries, and none besides. Paddle goes first: it crashes where TensorFlow is before it."""
-    wanted = {m for m in (PRODUCERS[producer].module, CONSUMERS[consumer].module) if m is not None}
+def _prepare(pairs: list[list[str]]) -> None:
+    """Imports the pairs' libraries, and none besides. Paddle goes first: it crashes where TensorFlow is before it."""
+    modules = {m for producer, consumer in pairs for m in (PRODUCERS[producer].module, CONSUMERS[consumer].module)}
+    wanted = {m for m in modules if m is not None}
     for module in set(_UNWANTED).difference(wanted, *(_NEEDED.get(m, set()) for m in wanted)):
         sys.modules[module] = None  # type: ignore[assignment]  # what Python takes for "there is none"
     for module in sorted(wanted, key=lambda m: (m != "paddle", m)):
@@ -205,21 +208,24 @@ def _planted(pair: str, dtype: str, layout: str) -> None:
 
 
 def main() -> None:
-    """Tries the cells of the pair named on the command line."""
-    producer, consumer, report, *first = sys.argv[1:]
+    """Tries the cells of the pairs named on the command line."""
+    report, first, *names = sys.argv[1:]
+    pairs = [name.split(":") for name in names]
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    _prepare(producer, consumer)
+    _prepare(pairs)
     with open(report, "w", buffering=1) as out:
         print(json.dumps({"ready": True}), file=out)
-        for number, (dtype, layout) in enumerate(CELLS):
-            if number < int(first[0] if first else 0):
-                continue
-            print(json.dumps({"cell": number}), file=out)
-            _planted(f"{producer}-{consumer}", dtype, layout)
-            seen = observe(PRODUCERS[producer], CONSUMERS[consumer], dtype, LAYOUTS[layout])
-            print(json.dumps(asdict(seen)), file=out)
-        print(json.dumps({"done": True}), file=out)
+        for producer, consumer in pairs:
+            started = time.monotonic()
+            for number, (dtype, layout) in enumerate(CELLS):
+                if [producer, consumer] == pairs[0] and number < int(first):
+                    continue
+                print(json.dumps({"cell": number}), file=out)
+                _planted(f"{producer}-{consumer}", dtype, layout)
+                seen = observe(PRODUCERS[producer], CONSUMERS[consumer], dtype, LAYOUTS[layout])
+                print(json.dumps(asdict(seen)), file=out)
+            print(json.dumps({"seconds": time.monotonic() - started}), file=out)
 
 
 if __name__ == "__main__":
