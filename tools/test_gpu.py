@@ -5,7 +5,8 @@ installed.
     test_gpu.py [--sanitizers [TOOL ...]] [--build FOLDER] [pytest arguments]
 
 Without a device it says so and exits with 0. With --sanitizers the CUDA tests run once under each of
-compute-sanitizer's tools (memcheck, racecheck, initcheck, unless some are named), in fewer rounds.
+compute-sanitizer's tools (memcheck, racecheck, initcheck, unless some are named), in fewer rounds, side by side; what
+they print lies in FOLDER/sanitizers.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -67,9 +71,10 @@ def build(folder: Path) -> dict[str, str]:
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 
 
-def pytest(env: dict[str, str], files: tuple[str, ...], *arguments: str, before: tuple[object, ...] = ()) -> int:
-    there = [path for name in files if (path := ROOT / "tests" / "python" / name).exists()]
-    return run(*before, sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *there, *arguments, env=env)
+def pytest(*names: str) -> list[object]:
+    """The command that runs these files of Python tests."""
+    files = (ROOT / "tests" / "python" / name for name in names)
+    return [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *files]
 
 
 def cuda_tests(folder: Path) -> Path:
@@ -84,26 +89,48 @@ def run_all(folder: Path, env: dict[str, str], arguments: list[str]) -> int:
     failed = run("ctest", "--test-dir", folder / "tests", "--output-on-failure", "--no-tests=error", "-j", os.cpu_count() or 1,
                  "--progress", stdout=subprocess.DEVNULL if os.environ.get("CI") else None)
     say("running the Python tests on the device")
-    failed |= pytest(env, ON_DEVICE, *arguments)
+    failed |= run(*pytest(*ON_DEVICE), *arguments, env=env)
     say("running the Python tests with a driver that writes every call down")
-    failed |= pytest(env, BY_STAND_IN, *arguments)
+    failed |= run(*pytest(*BY_STAND_IN), *arguments, env=env)
     return failed
 
 
-def run_checked(tool: str, folder: Path, env: dict[str, str], arguments: list[str]) -> int:
-    sanitizer = shutil.which("compute-sanitizer")
-    if sanitizer is None:
+def check(tool: str, tests: str, command: list[object], logs: Path, env: dict[str, str]) -> bool:
+    """Runs a command under one of the tools; whether it found nothing, which is what it must have said."""
+    log = logs / f"{tool}.{tests}.log"
+    # To ask the driver for an address it does not know is no error of memory.
+    quieter = ["--report-api-errors", "no"] if tool == "memcheck" else []
+    with log.open("w") as out:
+        status = run("compute-sanitizer", "--tool", tool, *quieter, "--error-exitcode", "99", "--target-processes",
+                     "application-only", *command, env=env, stdout=out, stderr=subprocess.STDOUT)
+    printed = log.read_text(errors="replace")
+    summaries = re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", printed)
+    counted = re.findall(r"^.*\b\d+ passed.*|^\[  PASSED  \].*", printed, re.MULTILINE)
+    good = status == 0 and len(summaries) == 1 and re.search(r"\b0 errors", summaries[0]) is not None
+    say(f"{tool}, {tests}: {'; '.join(counted + summaries) or 'it said nothing'}" + ("" if good else f"; exit status {status}"))
+    if not good:
+        print(printed[-6000:], flush=True)
+    return good
+
+
+def run_checked(tools: Sequence[str], folder: Path, env: dict[str, str], arguments: list[str]) -> int:
+    if shutil.which("compute-sanitizer") is None:
         raise SystemExit("compute-sanitizer is not on PATH; it comes with the CUDA toolkit")
-    before: tuple[object, ...] = (sanitizer, "--tool", tool, "--error-exitcode", "99", "--target-processes", "application-only")
-    if tool == "memcheck":  # to ask the driver for an address it does not know is no error of memory
-        before += ("--report-api-errors", "no")
-    say(f"{tool}: the C++ tests on the device")
-    failed = run(*before, cuda_tests(folder), "--gtest_brief=1")
-    say(f"{tool}: the Python tests on the device")
-    few = {**env, "TENON_GPU_ROUNDS": "2", "TENON_GPU_CELLS": "few", "TENON_GPU_CHECKED": tool}
-    for name in ON_DEVICE:
-        failed |= pytest(few, (name,), *arguments, before=before)
-    return failed
+    logs = folder / "sanitizers"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    commands = {"C++": [cuda_tests(folder)], **{name: [*pytest(name), *arguments] for name in ON_DEVICE}}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = {
+            (tool, tests): pool.submit(check, tool, tests, command, logs, {
+                **env, "TENON_GPU_ROUNDS": "2", "TENON_GPU_CELLS": "few", "TENON_GPU_CHECKED": tool,
+            })
+            for tests, command in commands.items()
+            for tool in tools
+        }
+    failed = [f"{tool} ({tests})" for (tool, tests), done in runs.items() if not done.result()]
+    say(f"errors found by: {', '.join(failed)}" if failed else f"no errors found by: {', '.join(tools)}")
+    return len(failed)
 
 
 def main() -> int:
@@ -115,10 +142,11 @@ def main() -> int:
         say("no CUDA device here: nothing was built and nothing was tested")
         return 0
     env = build(options.build.resolve())
+    folder = options.build.resolve()
     if options.sanitizers is None:
-        return 1 if run_all(options.build.resolve(), env, arguments) else 0
-    failed = [tool for tool in options.sanitizers or TOOLS if run_checked(tool, options.build.resolve(), env, arguments)]
-    say(f"errors found by: {', '.join(failed)}" if failed else "no errors found by: " + ", ".join(options.sanitizers or TOOLS))
+        failed = run_all(folder, env, arguments)
+    else:
+        failed = run_checked(options.sanitizers or TOOLS, folder, env, arguments)
     return 1 if failed else 0
 
 
