@@ -249,7 +249,7 @@ namespace detail {
 
 /// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has
 /// seen that the type is `known_ndarray`.
-[[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
+TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
     const detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
