@@ -363,23 +363,23 @@ def tells_about_the_gil(ask, call, device=CUDA, stream=1):
 
 SYNCHRONIZES = dict(call="cuCtxSynchronize", device=CUDA_MANAGED)
 table(globals(), {
-    "test_F79_gil_of_an_order": dict(ask=lambda o: o.__dlpack__(stream=SIDE, **VERSIONED), call="cuStreamWaitEvent"),
-    "test_F79_gil_of_a_fetch": dict(ask=lambda o: o.__dlpack__(dl_device=CPU), call="cuMemcpyDtoH"),
-    "test_F79_gil_of_a_copy": dict(ask=lambda o: o.__dlpack__(copy=True), call="cuMemcpyDtoD"),
-    "test_F79_gil_of_a_table": dict(ask=lambda o: release(owned(o)), call="cuStreamWaitEvent", stream=SIDE),
-    "test_F79_gil_of_arrow": dict(ask=lambda o: o.__arrow_c_device_array__(), call="cuCtxSynchronize"),
-    "test_F79_gil_of_arrow_on_the_host": dict(ask=lambda o: o.__arrow_c_array__(), **SYNCHRONIZES),
-    "test_F79_gil_of_a_buffer": dict(ask=memoryview, **SYNCHRONIZES),
-    "test_F79_gil_of_an_interface": dict(ask=lambda o: o.__array_interface__, **SYNCHRONIZES),
-    "test_F79_gil_of_array": dict(ask=lambda o: o.__array__(), **SYNCHRONIZES),
-    "test_F79_gil_of_a_view_on_the_host": dict(ask=lambda o: o.__dlpack__(dl_device=CPU, **VERSIONED), **SYNCHRONIZES),
-    "test_F79_gil_before_a_copy_there": dict(ask=lambda o: o.__dlpack__(dl_device=CUDA), call="cuCtxSynchronize",
-                                             device=CUDA_HOST),
+    "test_gil_of_an_order": dict(ask=lambda o: o.__dlpack__(stream=SIDE, **VERSIONED), call="cuStreamWaitEvent"),
+    "test_gil_of_a_fetch": dict(ask=lambda o: o.__dlpack__(dl_device=CPU), call="cuMemcpyDtoH"),
+    "test_gil_of_a_copy": dict(ask=lambda o: o.__dlpack__(copy=True), call="cuMemcpyDtoD"),
+    "test_gil_of_a_table": dict(ask=lambda o: release(owned(o)), call="cuStreamWaitEvent", stream=SIDE),
+    "test_gil_of_arrow": dict(ask=lambda o: o.__arrow_c_device_array__(), call="cuCtxSynchronize"),
+    "test_gil_of_arrow_on_the_host": dict(ask=lambda o: o.__arrow_c_array__(), **SYNCHRONIZES),
+    "test_gil_of_a_buffer": dict(ask=memoryview, **SYNCHRONIZES),
+    "test_gil_of_an_interface": dict(ask=lambda o: o.__array_interface__, **SYNCHRONIZES),
+    "test_gil_of_array": dict(ask=lambda o: o.__array__(), **SYNCHRONIZES),
+    "test_gil_of_a_view_on_the_host": dict(ask=lambda o: o.__dlpack__(dl_device=CPU, **VERSIONED), **SYNCHRONIZES),
+    "test_gil_before_a_copy_there": dict(ask=lambda o: o.__dlpack__(dl_device=CUDA), call="cuCtxSynchronize",
+                                         device=CUDA_HOST),
 }, tells_about_the_gil)
 
 
 @isolated
-def test_F79_memory_that_may_move_is_copied_before_it_goes_to_the_device():
+def test_memory_that_may_move_is_copied_before_it_goes_to_the_device():
     driver = Driver()
     for obj, stays in ((Matrix(2, 3), False), (tenon_exports.produce(Counter()), True)):
         driver.watch_gil()
