@@ -604,10 +604,11 @@ from test_producer_cuda import *
 sys.modules["torch"] = SimpleNamespace(Tensor=exchange_class())
 stream, again = map(int, sys.argv[1:])
 fakes.work_on(stream)
-driver, capsules = Driver(), []
+driver, hip, capsules = Driver(), Driver("HIP"), []
 assert questions(lambda: capsules.append(lent_out())) == 1
 assert questions(lambda: capsules.append(lent_out())) == 0, "once"
 assert questions(capsules.clear) == 2 * again
+assert questions(lambda: lent_out(device=ROCM)) == 0
 """, args=(stream, again))
 
 
@@ -789,26 +790,44 @@ class Array(Producer):
         super().__init__(device=CUDA, data=NOWHERE, shape=shape)
 
 
-@isolated
 def test_a_new_array_goes_back_as_itself_when_its_librarys_stream_waits():
-    driver, made = Driver(), []
-    works_on = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int)(lambda device: SIDE)
-    ndarray = type("ndarray", (Array,), {"__module__": "cupy"})
+    run_isolated("""
+from test_producer_cuda import *
+driver, hip, made, asked = Driver(), Driver("HIP"), [], []
+works_on = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int)(lambda device: asked.append(device) or SIDE)
+ndarray = type("ndarray", (Array,), {"__module__": "cupy"})
+def empty(shape, dtype):
+    made.append(ndarray(shape))
+    return made[-1]
+capsule = new_capsule(works_on, b"intptr_t (int)")
+sys.modules["cupy"] = SimpleNamespace(empty=empty, from_dlpack=lambda tensor: tensor)
+sys.modules["cupy_backends.cuda.stream"] = SimpleNamespace(__pyx_capi__=dict(get_stream_ptr=capsule))
+model = ndarray()
+assert tenon_exports.twin(model) is made[-1] and driver.calls() == [], "it was made on that stream"
+assert tenon_exports.twin(model, OTHER) is made[-1]
+assert driver.calls() == waits(SIDE, OTHER)
+driver.fail("cuStreamWaitEvent")
+refuse(model, BufferError, "700", lambda o: tenon_exports.twin(o, OTHER))
+driver.fail("", 0)
+assert driver.all_closed()
+asked.clear()
+lent_out(), lent_out(device=ROCM)
+assert asked == [0], "whether it is capturing on CUDA, of which it knows"
+""")
 
-    def empty(shape, dtype):
-        made.append(ndarray(shape))
-        return made[-1]
 
-    cupy = SimpleNamespace(empty=empty, from_dlpack=None)
-    compiled = SimpleNamespace(__pyx_capi__={"get_stream_ptr": new_capsule(works_on, b"intptr_t (int)")})
-    with patch.dict(sys.modules, {"cupy": cupy, "cupy_backends.cuda.stream": compiled}):
-        model = ndarray()
-        assert tenon_exports.twin(model) is made[-1] and driver.calls() == [], "it was made on that stream"
-        assert tenon_exports.twin(model, OTHER) is made[-1]
-        assert driver.calls() == waits(SIDE, OTHER)
-        driver.fail("cuEventRecord")
-        refuse(model, BufferError, "700", lambda o: tenon_exports.twin(o, OTHER))
-    assert driver.all_closed()
+@isolated
+def test_a_librarys_table_gets_a_tensor_when_its_stream_waits():
+    driver, model = Driver(), exchange_class()(device=CUDA, data=NOWHERE)
+    for give in (tenon_exports.like, tenon_exports.described_like):
+        for stream, calls in ((OTHER, [*waits(OTHER, SIDE), *RECORDS_ALL]), (SIDE, [])):
+            counter = Counter()
+            fakes.work_on(stream)
+            with exactly_once(counter):
+                refuse(model, BufferError, "fakes: never",
+                       lambda o: give(counter, o, device=CUDA, address=NOWHERE, stream=SIDE))
+            assert driver.calls() == calls, "and what it refuses is let go of after both streams"
+    fakes.work_on(0)
 
 
 @isolated
