@@ -36,11 +36,13 @@ class Driver:
     def __init__(self, *definitions: str):
         self.loaded = ctypes.CDLL(str(library(*definitions)))
         self.loaded.fake_log.restype = ctypes.c_char_p
+        self.loaded.fake_copied_from.restype = ctypes.c_size_t
         self.fail("", 0)
         self.place()
         self.inactive()
         self.capturing()
         self.busy()
+        self.watch_gil(False)
 
     def fail(self, name: str, code: int = 700) -> None:
         """From now on, with an empty log, the function of this name returns this error."""
@@ -61,6 +63,15 @@ class Driver:
     def busy(self, times: int = 0) -> None:
         """So often an event that is asked for is still pending."""
         self.loaded.fake_busy(times)
+
+    def watch_gil(self, watch: bool = True) -> None:
+        """From now on a call that is made by a thread with the GIL ends in "with the GIL"."""
+        self.loaded.fake_gil(ctypes.pythonapi.PyGILState_Check if watch else None)
+
+    @property
+    def copied_from(self) -> int:
+        """The address in the host's memory that was last copied from."""
+        return self.loaded.fake_copied_from()
 
     @property
     def allocations(self) -> int:

@@ -75,6 +75,11 @@ STRUCTS = {b"dltensor": Legacy, b"dltensor_versioned": Versioned}
 USED = {name: ctypes.create_string_buffer(b"used_" + name) for name in STRUCTS}
 
 
+def new_capsule(address, name: bytes):
+    """A capsule that lets go of nothing; `name` must live as long, as a literal does."""
+    return _new(ctypes.cast(address, ctypes.c_void_p), name, Destructor())
+
+
 def name_of(capsule) -> bytes:
     return _get_name(capsule)
 

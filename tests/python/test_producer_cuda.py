@@ -3,22 +3,34 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import time
+from types import SimpleNamespace
+from unittest.mock import patch
 
+import fakes
 import pytest
 import tenon
 import tenon_exports
 from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
-from fakes_ctypes import described, opened
+from fakes_ctypes import (
+    Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
 from isolation import isolated, run_isolated, table
-from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Producer, exactly_once, refuse
-from tenon_exports import Counter
+from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Producer, exactly_once, exchange_class, refuse
+from tenon_exports import Counter, Matrix, call_slot
 
 np = pytest.importorskip("numpy")
 
 CUDA_MANAGED = (13, 0)
 VERSIONED = dict(max_version=(1, 3))
 SIDE, OTHER = stream_handle(1), stream_handle(2)
+
+
+def owned(obj):
+    """The struct that a C consumer gets by the exchange table."""
+    out = ctypes.c_void_p()
+    assert call_slot(table_of(type(obj)).own, id(obj), ctypes.addressof(out)) == (0, None)
+    return Versioned.from_address(out.value)
 
 
 def fetches(count):
@@ -226,6 +238,19 @@ def test_P32_pinned_and_managed_memory_is_ordered_by_the_device_it_belongs_to():
 
 
 @isolated
+def test_P32_a_class_that_says_its_stream_is_waited_for():
+    driver, matrix = Driver(), Matrix(2, 3, CUDA, SIDE)
+    for stream, later in ((OTHER, OTHER), (2, 2), (1, 1), (None, 1)):
+        matrix.__dlpack__(stream=stream)
+        assert driver.calls()[:len(waits(later))] == waits(later, SIDE)
+    release(owned(matrix))
+    assert driver.calls()[:len(waits(1))] == waits(1, SIDE), "the table says that its work is on the default stream"
+    matrix.__dlpack__(stream=SIDE)
+    assert matrix.__cuda_array_interface__["stream"] == SIDE
+    assert driver.calls() == [], "it is the same stream, or the consumer sees to it"
+
+
+@isolated
 def test_P32_driver_that_fails_is_a_buffer_error_with_its_name():
     driver = Driver()
     for name in [call.split()[0] for call in waits(SIDE)][:-3]:
@@ -319,6 +344,50 @@ def test_P35_without_hip():
 from test_producer_cuda import *
 refused(BufferError, "HIP library .libamdhip64.so. cannot be loaded", device=ROCM, stream=SIDE)
 """)
+
+
+# --- memory that may move while others run ---------------------------------------------------------
+
+
+def tells_about_the_gil(ask, call, device=CUDA, stream=1):
+    """A user's class may move its memory whenever another thread runs; a Tensor's stays where it is."""
+    driver, moving = Driver(), Matrix(2, 3, device, stream)
+    moving.fault = 4  # one axis, as Arrow wants it
+    steady = tenon_exports.produce(Counter(), device=device, stream=stream, shape=(6,))
+    driver.watch_gil()
+    for obj, holds_it in ((moving, True), (steady, False)):
+        driver.calls()
+        ask(obj)
+        assert {seen.endswith("with the GIL") for seen in driver.calls() if seen.startswith(call)} == {holds_it}
+
+
+SYNCHRONIZES = dict(call="cuCtxSynchronize", device=CUDA_MANAGED)
+table(globals(), {
+    "test_gil_of_an_order": dict(ask=lambda o: o.__dlpack__(stream=SIDE, **VERSIONED), call="cuStreamWaitEvent"),
+    "test_gil_of_a_fetch": dict(ask=lambda o: o.__dlpack__(dl_device=CPU), call="cuMemcpyDtoH"),
+    "test_gil_of_a_copy": dict(ask=lambda o: o.__dlpack__(copy=True), call="cuMemcpyDtoD"),
+    "test_gil_of_a_table": dict(ask=lambda o: release(owned(o)), call="cuStreamWaitEvent", stream=SIDE),
+    "test_gil_of_arrow": dict(ask=lambda o: o.__arrow_c_device_array__(), call="cuCtxSynchronize"),
+    "test_gil_of_arrow_on_the_host": dict(ask=lambda o: o.__arrow_c_array__(), **SYNCHRONIZES),
+    "test_gil_of_a_buffer": dict(ask=memoryview, **SYNCHRONIZES),
+    "test_gil_of_an_interface": dict(ask=lambda o: o.__array_interface__, **SYNCHRONIZES),
+    "test_gil_of_array": dict(ask=lambda o: o.__array__(), **SYNCHRONIZES),
+    "test_gil_of_a_view_on_the_host": dict(ask=lambda o: o.__dlpack__(dl_device=CPU, **VERSIONED), **SYNCHRONIZES),
+    "test_gil_before_a_copy_there": dict(ask=lambda o: o.__dlpack__(dl_device=CUDA), call="cuCtxSynchronize",
+                                         device=CUDA_HOST),
+}, tells_about_the_gil)
+
+
+@isolated
+def test_memory_that_may_move_is_copied_before_it_goes_to_the_device():
+    driver = Driver()
+    for obj, stays in ((Matrix(2, 3), False), (tenon_exports.produce(Counter()), True)):
+        driver.watch_gil()
+        capsule = obj.__dlpack__(dl_device=CUDA)
+        assert "cuMemcpyHtoD 24" in driver.calls(), "without the GIL"
+        address = obj.data_ptr if stays else obj.address
+        assert (driver.copied_from == address) == stays
+        assert ctypes.string_at(opened(capsule).dl_tensor.data, 24) == ctypes.string_at(address, 24)
 
 
 # --- copies on the device -------------------------------------------------------------------------
@@ -456,6 +525,25 @@ def test_F79_an_idle_device_is_not_waited_for():
 
 
 @isolated
+def test_F79_what_the_table_gave_is_let_go_of_after_the_consumers_work():
+    driver, counter = Driver(), Counter()
+    managed = owned(tenon_exports.produce(counter, device=CUDA, address=NOWHERE, stream=SIDE))
+    driver.calls()
+    driver.busy(1)
+    release(managed)
+    assert let_go_of(counter)
+    calls = driver.calls()
+    assert calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
+    for obj, late in ((Matrix(2, 3, CUDA, SIDE), True), (Matrix(2, 3, CUDA, 2), True), (Matrix(2, 3, CUDA), False),
+                      (Matrix(2, 3), False), (tenon_exports.produce(counter, device=CUDA, address=NOWHERE), False)):
+        managed = owned(obj)
+        driver.calls()
+        release(managed)
+        assert driver.calls() == (RECORDS_ALL if late else [])
+    assert driver.all_closed()
+
+
+@isolated
 def test_F79_a_capture_is_not_ended_by_a_release():
     driver, counter = Driver(), Counter()
     obj = tenon_exports.produce(counter, device=CUDA, address=NOWHERE)
@@ -471,6 +559,57 @@ def test_F79_a_capture_is_not_ended_by_a_release():
         assert counter.releases == 1
         counter = Counter()
         capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+
+
+def lent_out(counter=None, device=CUDA):
+    """A capsule that is let go of late, for a consumer on a stream of its own."""
+    return tenon_exports.produce(counter or Counter(), device=device, address=NOWHERE).__dlpack__(stream=SIDE)
+
+
+def questions(act) -> int:
+    """How often that has tables asked for the stream they work on."""
+    before = fakes.asked_for_stream()
+    act()
+    return fakes.asked_for_stream() - before
+
+
+def test_F79_a_release_asks_only_a_table_that_has_answered():
+    run_isolated("""
+from test_producer_cuda import *
+driver, hip, array = Driver(), Driver("HIP"), exchange_class()(device=CUDA, data=NOWHERE)
+imports = lambda: tenon_exports.there_and_back(array, None)
+fakes.work_on(-1)
+assert questions(lambda: refuse(array, BufferError, "which stream", lambda o: imports())) == 1
+assert questions(lent_out) == 0, "it might crash on a device that it does not know"
+fakes.work_on(OTHER)
+assert questions(imports) == 1
+assert questions(lent_out) == 1
+assert questions(lambda: lent_out(device=ROCM)) == 0, "it has answered for CUDA"
+managed = consumed(lent_out())
+assert questions(lambda: release_on_native_thread(managed)) == 0, "a function that may need Python"
+driver.capturing(OTHER)
+counter = Counter()
+lent_out(counter)
+assert counter.releases == 0, "a capture goes on"
+driver.capturing()
+lent_out()
+assert counter.releases == 1
+""")
+
+
+def test_F79_torch_is_asked_when_memory_goes_out_and_again_only_if_it_answers():
+    for stream, again in ((-1, 0), (1, 1)):
+        run_isolated("""
+from test_producer_cuda import *
+sys.modules["torch"] = SimpleNamespace(Tensor=exchange_class())
+stream, again = map(int, sys.argv[1:])
+fakes.work_on(stream)
+driver, hip, capsules = Driver(), Driver("HIP"), []
+assert questions(lambda: capsules.append(lent_out())) == 1
+assert questions(lambda: capsules.append(lent_out())) == 0, "once"
+assert questions(capsules.clear) == 2 * again
+assert questions(lambda: lent_out(device=ROCM)) == 0
+""", args=(stream, again))
 
 
 @isolated
@@ -637,6 +776,78 @@ def test_a_driver_that_cannot_tell_a_capture_is_not_taken_for_one():
     driver.fail("cuStreamIsCapturing", 700)
     del capsule
     assert counter.releases == 1
+
+
+# --- back to a library -----------------------------------------------------------------------------
+
+
+class Array(Producer):
+    """An array of a library, on CUDA."""
+
+    dtype = SimpleNamespace(name="float32")
+
+    def __init__(self, shape=(2, 3)):
+        super().__init__(device=CUDA, data=NOWHERE, shape=shape)
+
+
+def test_a_new_array_goes_back_as_itself_when_its_librarys_stream_waits():
+    run_isolated("""
+from test_producer_cuda import *
+driver, hip, made, asked = Driver(), Driver("HIP"), [], []
+works_on = ctypes.CFUNCTYPE(ctypes.c_ssize_t, ctypes.c_int)(lambda device: asked.append(device) or SIDE)
+ndarray = type("ndarray", (Array,), {"__module__": "cupy"})
+def empty(shape, dtype):
+    made.append(ndarray(shape))
+    return made[-1]
+capsule = new_capsule(works_on, b"intptr_t (int)")
+sys.modules["cupy"] = SimpleNamespace(empty=empty, from_dlpack=lambda tensor: tensor)
+sys.modules["cupy_backends.cuda.stream"] = SimpleNamespace(__pyx_capi__=dict(get_stream_ptr=capsule))
+model = ndarray()
+assert tenon_exports.twin(model) is made[-1] and driver.calls() == [], "it was made on that stream"
+assert tenon_exports.twin(model, OTHER) is made[-1]
+assert driver.calls() == waits(SIDE, OTHER)
+driver.fail("cuStreamWaitEvent")
+refuse(model, BufferError, "700", lambda o: tenon_exports.twin(o, OTHER))
+driver.fail("", 0)
+assert driver.all_closed()
+asked.clear()
+lent_out(), lent_out(device=ROCM)
+assert asked == [0], "whether it is capturing on CUDA, of which it knows"
+""")
+
+
+@isolated
+def test_a_librarys_table_gets_a_tensor_when_its_stream_waits():
+    driver, model = Driver(), exchange_class()(device=CUDA, data=NOWHERE)
+    for give in (tenon_exports.like, tenon_exports.described_like):
+        for stream, calls in ((OTHER, [*waits(OTHER, SIDE), *RECORDS_ALL]), (SIDE, [])):
+            counter = Counter()
+            fakes.work_on(stream)
+            with exactly_once(counter):
+                refuse(model, BufferError, "fakes: never",
+                       lambda o: give(counter, o, device=CUDA, address=NOWHERE, stream=SIDE))
+            assert driver.calls() == calls, "and what it refuses is let go of after both streams"
+    fakes.work_on(0)
+
+
+@isolated
+def test_a_bare_capsule_is_complete_when_tensorflow_gets_it():
+    driver, counter, calls = Driver(), Counter(), []
+
+    def from_dlpack(capsule):
+        assert name_of(capsule) == b"dltensor"
+        calls.append(driver.calls())
+        return model
+
+    model = type("EagerTensor", (Array,), {"__module__": "tensorflow.python"})()
+    dlpack = SimpleNamespace(from_dlpack=from_dlpack)
+    with patch.dict(sys.modules, {"tensorflow": SimpleNamespace(experimental=SimpleNamespace(dlpack=dlpack))}):
+        assert tenon_exports.like(counter, model, device=CUDA, address=NOWHERE, stream=SIDE) is model
+        assert tenon_exports.like(counter, model) is model
+        assert calls == [within("cuCtxSynchronize"), []]
+        driver.fail("cuCtxSynchronize")
+        refuse(model, BufferError, "700", lambda o: tenon_exports.like(counter, o, device=CUDA, address=NOWHERE))
+    assert len(calls) == 2 and (counter.exports, counter.releases) == (3, 3)
 
 
 def test_importing_and_host_memory_load_no_driver():

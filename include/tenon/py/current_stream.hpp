@@ -58,8 +58,10 @@ public:
 
     /// A function that has answered for this kind of device: others may crash on what they do not know. One
     /// of `any_thread` needs no Python.
-    static void add(by_table ask, bool any_thread) noexcept { put(any_thread ? free() : tables(), ask); }
-    static void add(library_stream ask) noexcept { put(functions(), ask); }
+    static void add(by_table ask, device where, bool any_thread) noexcept {
+        put(any_thread ? free(where) : tables(where), ask);
+    }
+    static void add(library_stream ask, device where) noexcept { put(functions(where), ask); }
 
 private:
     template <class Function>
@@ -76,17 +78,17 @@ private:
             }
         }
     }
-    TENON_PRIVATE static list<by_table>& free() noexcept {
-        static constinit list<by_table> known{};
-        return known;
+    TENON_PRIVATE static list<by_table>& free(device where) noexcept {
+        static constinit list<by_table> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
     }
-    TENON_PRIVATE static list<by_table>& tables() noexcept {
-        static constinit list<by_table> known{};
-        return known;
+    TENON_PRIVATE static list<by_table>& tables(device where) noexcept {
+        static constinit list<by_table> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
     }
-    TENON_PRIVATE static list<library_stream>& functions() noexcept {
-        static constinit list<library_stream> known{};
-        return known;
+    TENON_PRIVATE static list<library_stream>& functions(device where) noexcept {
+        static constinit list<library_stream> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
     }
 
     static bool is_captured(const gpu::driver& d, void* stream) noexcept {
@@ -107,11 +109,11 @@ private:
         return false;
     }
     static bool is_any_capturing(const gpu::driver& d, device where) noexcept {
-        if (ask_tables(free(), d, where)) return true;
+        if (ask_tables(free(where), d, where)) return true;
         if (attached_thread_state() == nullptr) return false;
         const error_guard keep;
-        if (ask_tables(tables(), d, where)) return true;
-        for (const std::atomic<library_stream>& place : functions()) {
+        if (ask_tables(tables(where), d, where)) return true;
+        for (const std::atomic<library_stream>& place : functions(where)) {
             const library_stream ask = place.load();
             if (ask == nullptr) break;
             try {
@@ -135,7 +137,7 @@ private:
     void* stream = nullptr;
     if (!foreign_code([&] { return table.current_work_stream(where.type, where.id, &stream) == 0; }))
         return detail::stream_unknown();
-    detail::stream_sources::add(table.current_work_stream, honest);
+    detail::stream_sources::add(table.current_work_stream, where, honest);
     got.set_stream(stream);
     return true;
 } catch (...) {
@@ -147,7 +149,7 @@ private:
 [[nodiscard]] inline bool note_current_stream(library_stream ask, acquired& got) noexcept try {
     const std::intptr_t stream = foreign_code([&] { return ask(got.device().id); });
     if (PyErr_Occurred() != nullptr) return false;
-    detail::stream_sources::add(ask);
+    detail::stream_sources::add(ask, got.device());
     got.set_stream(reinterpret_cast<void*>(stream));
     return true;
 } catch (...) {
@@ -178,7 +180,7 @@ inline void watch_torch(const interpreter& names) noexcept {
         return;
     void* stream = nullptr;
     if (table->current_work_stream(abi::device_code::cuda, 0, &stream) == 0)
-        detail::stream_sources::add(table->current_work_stream, true);
+        detail::stream_sources::add(table->current_work_stream, {abi::device_code::cuda, 0}, true);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();
 }

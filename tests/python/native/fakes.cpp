@@ -342,7 +342,9 @@ int table_allocate(abi::dl_tensor*, abi::managed_tensor_versioned**, void* conte
     return -1;
 }
 std::intptr_t work_stream = 0;  // what every table says it works on; -1: it fails
+long stream_questions = 0;
 int table_stream(std::int32_t, std::int32_t, void** out) {
+    ++stream_questions;
     *out = reinterpret_cast<void*>(work_stream);
     return work_stream == -1 ? -1 : 0;
 }
@@ -351,6 +353,7 @@ PyObject* work_on(PyObject*, PyObject* number) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     Py_RETURN_NONE;
 }
+PyObject* asked_for_stream(PyObject*, PyObject*) { return PyLong_FromLong(stream_questions); }
 
 struct table_object {
     PyObject_HEAD abi::exchange_api* table;
@@ -438,6 +441,7 @@ PyMethodDef functions[] = {
     {"returns_with_error", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(returns_with_error)),
      METH_VARARGS | METH_KEYWORDS, "Succeeds with an exception."},
     {"work_on", work_on, METH_O, "The stream that tables say they work on from now on."},
+    {"asked_for_stream", asked_for_stream, METH_NOARGS, "How often tables have been asked for it."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -122,6 +122,7 @@ struct wanted {
     std::uint64_t byte_offset = 0;
     std::size_t room = 0;  // bytes to allocate; 0 works it out for compact ones
     void* address = nullptr;
+    void* stream = nullptr;
     bool has_address = false;
     bool read_only = false;
     bool padded = false;
@@ -152,6 +153,8 @@ struct wanted {
             } else if (name == "address") {
                 address = fakes::to_address(value);
                 has_address = true;
+            } else if (name == "stream") {
+                stream = fakes::to_address(value);
             } else if (name == "readonly") {
                 read_only = value == Py_True;
             } else if (name == "padded") {
@@ -174,7 +177,7 @@ struct wanted {
                                   : tensor_info::contiguous(memory, element, shape, where);
         if (byte_offset != 0) out = out.with_byte_offset(byte_offset);
         if (read_only) out = out.read_only();
-        return padded ? out.padded() : out;
+        return (padded ? out.padded() : out).on_stream(stream);
     }
 
     [[nodiscard]] tenon::result<tensor> make(counter* count) const {
@@ -268,9 +271,14 @@ PyObject* keep_until_done(PyObject*, PyObject* args, PyObject* keywords) try {
 } catch (const fakes::bad_argument&) {
     return nullptr;
 }
-/// empty_like with the shape and type of its model, given back as that: twin(like).
-PyObject* twin(PyObject*, PyObject* model) {
+/// empty_like with the shape and type of its model, given back as that: twin(like[, stream]), maybe after
+/// work on a stream of the caller's own.
+PyObject* twin(PyObject*, PyObject* args) {
+    PyObject* model = nullptr;
+    unsigned long long stream = 0;
+    if (PyArg_ParseTuple(args, "O|K", &model, &stream) == 0) return nullptr;
     auto t = tenon::py::empty_like(model);
+    if (t && stream != 0) t->set_stream(reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream)));
     return t ? tenon::py::to_python(std::move(*t), model) : nullptr;
 }
 /// like(counter, array, **fields)
@@ -352,26 +360,35 @@ PyObject* chained(PyObject*, PyObject* depth) {
 struct matrix {
     std::vector<float> values;
     std::int64_t rows = 0, columns = 0;
+    tenon::device where{};
+    void* stream = nullptr;
     int fault = 0;  // 1: describe throws std::exception, 2: something else, 3: a negative extent, 4: one axis
 };
 tensor_info describe(const matrix& m) {
     if (m.fault == 1) throw std::runtime_error("this matrix does not want to be described");
     // NOLINTNEXTLINE(bugprone-std-exception-baseclass): that is the point
     if (m.fault == 2) throw 42;
-    if (m.fault == 4) return tensor_info::contiguous(m.values.data(), {m.rows * m.columns});
-    return tensor_info::contiguous(m.values.data(), {m.fault == 3 ? -m.rows : m.rows, m.columns}).writable();
+    if (m.fault == 4)
+        return tensor_info::contiguous(m.values.data(), {m.rows * m.columns}, m.where).on_stream(m.stream);
+    return tensor_info::contiguous(m.values.data(), {m.fault == 3 ? -m.rows : m.rows, m.columns}, m.where)
+        .writable()
+        .on_stream(m.stream);
 }
 
 using matrix_object = tenon::py::boxed<matrix>;
 matrix& matrix_of(PyObject* self) { return reinterpret_cast<matrix_object*>(self)->value; }
 
+/// Matrix(rows, columns[, device[, stream]]): where it says its memory, which is the host's, is made.
 PyObject* new_matrix(PyTypeObject* type, PyObject* args, PyObject*) {
     Py_ssize_t rows = 0, columns = 0;
-    if (PyArg_ParseTuple(args, "nn", &rows, &columns) == 0) return nullptr;
+    tenon::device where{};
+    unsigned long long stream = 0;
+    if (PyArg_ParseTuple(args, "nn|(ii)K", &rows, &columns, &where.type, &where.id, &stream) == 0)
+        return nullptr;
     PyObject* const self = type->tp_alloc(type, 0);
     if (self == nullptr) return nullptr;
-    new (&matrix_of(self))
-        matrix{std::vector<float>(static_cast<std::size_t>(rows * columns)), rows, columns};
+    new (&matrix_of(self)) matrix{std::vector<float>(static_cast<std::size_t>(rows * columns)), rows, columns,
+                                  where, reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream))};
     for (std::size_t i = 0; i < matrix_of(self).values.size(); ++i)
         matrix_of(self).values[i] = static_cast<float>(i);
     return self;
@@ -452,7 +469,7 @@ PyMethodDef functions[] = {
      "to_python of a description: described_like(counter, like, address=..., **fields)."},
     {"keep_until_done", tenon::py::detail::as_method(keep_until_done), METH_VARARGS | METH_KEYWORDS,
      "gpu::keep_until_done of a description: keep_until_done(counter, stream, address=..., **fields)."},
-    {"twin", twin, METH_O, "empty_like(like), given back."},
+    {"twin", twin, METH_VARARGS, "empty_like(like), given back: twin(like[, stream])."},
     {"like", tenon::py::detail::as_method(like), METH_VARARGS | METH_KEYWORDS,
      "to_python(t, like): like(counter, array, **fields)."},
     {"there_and_back", there_and_back, METH_VARARGS, "from_python, then to_python(t, like)."},

@@ -31,6 +31,8 @@ static int busy;                  // how often events are still pending when ask
 static int place[3] = {0, 2, 0};  // of every address: device ordinal, memory type, whether it is managed
 static int unknown_addresses;     // no address is known
 static void* current;             // the thread's context
+static int (*holds_gil)(void);    // CPython's answer, where calls are to tell
+static const void* copied_from;   // the last source in the host's memory
 
 const char* fake_log(void) { return calls; }
 int fake_open(void) { return depth + retained + events; }
@@ -44,6 +46,8 @@ void fake_reset(const char* name, int code) {
 void fake_inactive(unsigned devices) { inactive = devices; }
 void fake_capturing(size_t stream) { capturing = stream; }
 void fake_busy(int times) { busy = times; }
+void fake_gil(int (*check)(void)) { holds_gil = check; }
+size_t fake_copied_from(void) { return (size_t)copied_from; }
 void fake_place(int ordinal, int type, int managed, int unknown) {
     place[0] = ordinal;
     place[1] = type;
@@ -58,7 +62,8 @@ static int note(const char* name, const char* format, ...) {
     va_start(arguments, format);
     used += (size_t)snprintf(calls + used, sizeof calls - used, "%s", name);
     used += (size_t)vsnprintf(calls + used, sizeof calls - used, format, arguments);
-    used += (size_t)snprintf(calls + used, sizeof calls - used, "\n");
+    used += (size_t)snprintf(calls + used, sizeof calls - used, "%s\n",
+                             holds_gil != NULL && holds_gil() ? " with the GIL" : "");
     va_end(arguments);
     pthread_mutex_unlock(&one_at_a_time);
     return strcmp(name, failing) == 0 ? failure : 0;
@@ -118,6 +123,7 @@ int NAME(cuMemcpyDtoH_v2, hipMemcpyDtoH)(void* to, uintptr_t from, size_t bytes)
 }
 int NAME(cuMemcpyHtoD_v2, hipMemcpyHtoD)(uintptr_t to, const void* from, size_t bytes) {
     const int fault = note("cuMemcpyHtoD", " %zu%s", bytes, lone());
+    copied_from = from;
     if (fault == 0) memcpy((void*)to, from, bytes);
     return fault;
 }
