@@ -613,14 +613,18 @@ assert questions(lambda: lent_out(device=ROCM)) == 0
 
 
 @isolated
-def test_F79_an_older_driver_waits_for_the_device():
+def test_F79_an_older_driver_waits_for_the_device_without_the_gil():
+    """Work that calls Python would never end otherwise."""
     run_isolated("""
 from test_producer_cuda import *
 driver, counter = Driver("WITHOUT_CONTEXT_RECORD"), Counter()
 capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
 driver.calls()
+driver.watch_gil()
 del capsule
-assert driver.calls() == within("cuCtxSynchronize") and counter.releases == 1
+calls = driver.calls()
+assert [call.removesuffix(" with the GIL") for call in calls] == within("cuCtxSynchronize") and counter.releases == 1
+assert "cuCtxSynchronize" in calls and "cuCtxPopCurrent with the GIL" in calls, calls
 """)
 
 

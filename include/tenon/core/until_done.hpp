@@ -14,6 +14,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/attributes.hpp>
+#include <tenon/core/blocking.hpp>
 #include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
@@ -94,7 +95,7 @@ private:
         device where;
 
         void finish() noexcept {
-            if (event) (void)event.synchronize();
+            if (event) tenon::detail::blocking([&] { (void)event.synchronize(); });
             event = ready_event();
             owner.reset();
         }
@@ -151,8 +152,8 @@ inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
         return;
     }
     ready_event all;
-    if (d.context_record == nullptr) {  // an older driver: nothing less than waiting will do
-        (void)d.context_synchronize();
+    if (d.context_record == nullptr) {  // HIP or an older driver: nothing less than waiting will do
+        tenon::detail::blocking([&] { (void)d.context_synchronize(); });
     } else if (all.record_all(d, here.get()) != 0) {
         waiting_room::postpone(std::move(held), where);
     } else if (all.query() != 0) {

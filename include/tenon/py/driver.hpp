@@ -1,29 +1,16 @@
 // tenon/py/driver.hpp: asking a GPU's driver, which may block, without the GIL.
 #pragma once
 
-#include <utility>
-
 #include <tenon/core/device.hpp>
 #include <tenon/core/error.hpp>
-#include <tenon/core/foreign_code.hpp>
 #include <tenon/core/stream_order.hpp>
-#include <tenon/py/python.hpp>
+#include <tenon/py/interpreter.hpp>
 #include <tenon/py/raise.hpp>
 
 namespace tenon::py::detail {
 
-/// What `fn()` returns, run without the GIL.
-template <class Fn>
-[[nodiscard]] auto without_gil(Fn&& fn) noexcept {
-    return foreign_code([&] {
-        PyThreadState* const released = PyEval_SaveThread();
-        auto done = fn();
-        PyEval_RestoreThread(released);
-        return done;
-    });
-}
-
-/// The same, with the GIL where letting others run might move the memory that is spoken of.
+/// What `fn()` returns, run without the GIL, unless letting others run might move the memory that is spoken
+/// of.
 template <class Fn>
 [[nodiscard]] auto without_gil_if(bool may_run, Fn&& fn) noexcept {
     return may_run ? without_gil(fn) : fn();

@@ -15,12 +15,37 @@
 #endif
 
 #include <tenon/core/attributes.hpp>
+#include <tenon/core/blocking.hpp>
 #include <tenon/core/foreign_code.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
+
+namespace detail {
+
+/// What `fn()` returns, run without the GIL.
+template <class Fn>
+[[nodiscard]] auto without_gil(Fn&& fn) noexcept {
+    return foreign_code([&] {
+        PyThreadState* const released = PyEval_SaveThread();
+        auto done = fn();
+        PyEval_RestoreThread(released);
+        return done;
+    });
+}
+
+/// For what waits without knowing of Python.
+inline void keep_off_gil(void (*wait)(void*) noexcept, void* what) noexcept {
+    if (attached_thread_state() == nullptr) return wait(what);
+    (void)without_gil([&] {
+        wait(what);
+        return true;
+    });
+}
+
+}  // namespace detail
 
 /// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be
 /// entered.
@@ -175,6 +200,7 @@ private:
             PyErr_NoMemory();
             return nullptr;
         }
+        tenon::detail::lock_keepers().store(&detail::keep_off_gil);
         fresh->state_ = state;
         fresh->is_main_ = state == PyInterpreterState_Main();
         if (!fresh->fill() || !fresh->watch_exit()) {
