@@ -14,6 +14,7 @@ import pytest
 import tenon
 from bound import EXAMPLES
 from building import ROOT, WARNINGS, assert_clean, configure, copy_of, install_to, python_path, run
+from isolation import unchecked
 from test_examples import BINDERS, is_installed
 
 SOURCE = EXAMPLES / "cuda_saxpy"
@@ -21,7 +22,21 @@ NVCC = os.environ.get("CUDACXX") or shutil.which("nvcc")
 COUNT = 100_003
 
 
-class Project:
+class Modules:
+    """The example's modules, in the folder they were built in."""
+
+    def __init__(self, build: Path):
+        self.build = build
+
+    def module(self, binder: str) -> types.ModuleType:
+        sys.path.insert(0, str(self.build))
+        try:
+            return importlib.import_module(f"saxpy_{binder}")
+        finally:
+            sys.path.remove(str(self.build))
+
+
+class Project(Modules):
     """The example, copied and built outside this tree."""
 
     def __init__(self, folder: Path, *options: str):
@@ -29,7 +44,7 @@ class Project:
             pytest.skip("neither pybind11 nor nanobind is installed")
         prefix = install_to(folder / "prefix", folder / "tenon")
         self.source = copy_of(SOURCE, folder)
-        self.build = folder / "build"
+        super().__init__(folder / "build")
         self.configured = configure(
             self.source,
             self.build,
@@ -44,13 +59,6 @@ class Project:
         )
         self.output = run("cmake", "--build", self.build, "--verbose")
 
-    def module(self, binder: str) -> types.ModuleType:
-        sys.path.insert(0, str(self.build))
-        try:
-            return importlib.import_module(f"saxpy_{binder}")
-        finally:
-            sys.path.remove(str(self.build))
-
     def show(self, **environment: str) -> str:
         return run(sys.executable, self.source / "run.py", self.build, **environment)
 
@@ -62,12 +70,12 @@ def plain(tmp_path_factory) -> Project:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory) -> Project:
+def full(tmp_path_factory) -> Modules:
     if NVCC is None:
         pytest.skip("needs nvcc")
-    # Under a checker for the device that is there; it is built for many in the run without one.
-    quick = ["-DCMAKE_CUDA_ARCHITECTURES=native"] if "TENON_GPU_CHECKED" in os.environ else []
-    return Project(tmp_path_factory.mktemp("full"), *quick)
+    if "TENON_GPU_CHECKED" in os.environ:  # which no compiler must run under
+        return Modules(Path(os.environ["TENON_GPU_EXAMPLE"]))
+    return Project(tmp_path_factory.mktemp("full"))
 
 
 @pytest.fixture(params=BINDERS)
@@ -85,11 +93,13 @@ def on(device: str, *values: float) -> tenon.Tensor:
 # --- on the CPU ---------------------------------------------------------------------------------------------------
 
 
+@unchecked
 def test_without_nvcc_it_is_plain_cpp_and_says_so(plain):
     assert "there is no nvcc: the modules work on the CPU alone" in plain.configured
     assert_clean(plain.output, *plain.source.glob("*.[ch]pp"))
 
 
+@unchecked
 def test_it_finds_the_checkout_it_lies_in(tmp_path):
     if not BINDERS:
         pytest.skip("neither pybind11 nor nanobind is installed")
@@ -97,6 +107,7 @@ def test_it_finds_the_checkout_it_lies_in(tmp_path):
     assert f"-I{ROOT / 'include'}" in (tmp_path / "build.ninja").read_text()
 
 
+@unchecked
 def test_what_it_shows_on_the_cpu(plain):
     if not is_installed("numpy"):
         pytest.skip("the example is about NumPy's arrays")
@@ -147,6 +158,7 @@ def test_a_device_without_a_kernel_is_refused(either):
         either.saxpy_into(1, on("metal:0", 1, 2), on("metal:0", 1, 2))
 
 
+@unchecked
 @pytest.mark.parametrize("binder", BINDERS)
 def test_without_nvcc_cuda_is_refused_with_the_way_out(plain, binder):
     script = f"""
@@ -165,6 +177,7 @@ except RuntimeError as refusal:
 # --- with nvcc ----------------------------------------------------------------------------------------------------
 
 
+@unchecked
 def test_it_is_built_with_the_kernel(full):
     assert "there is no nvcc" not in full.configured
     assert_clean(full.output, *full.source.glob("*.[ch]pp"))
@@ -214,6 +227,7 @@ def spin(torch, milliseconds: float = 50) -> None:
 
 
 @gpu
+@unchecked
 def test_what_it_shows_on_a_gpu(full, torch):
     said = full.show(JAX_PLATFORMS="")
     assert said.count("    PyTorch, CUDA  torch.Tensor on cuda:0: [12.0, 24.0, 36.0]\n") == len(BINDERS)

@@ -26,6 +26,7 @@ from gpu_matrix import (
     read,
     rows,
 )
+from isolation import unchecked
 from real_support import COPIED, need, script
 
 import tenon
@@ -287,6 +288,7 @@ def test_read_only_memory_of_a_gpu_warns_where_it_could_be_written_to():
 
 
 @on_gpu
+@unchecked
 def test_jax_computes_with_memory_aligned_to_16_bytes_only():
     """On a GPU it takes any, and raises when it is used: that is why Tensor.to gives it a copy. In a process of its
     own, in case it is worse than that."""

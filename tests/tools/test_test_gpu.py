@@ -105,6 +105,7 @@ def test_any_check_that_fails_is_a_failure(tool, monkeypatch, tmp_path, capsys, 
     monkeypatch.setattr(tool, "device_count", lambda: 1)
     monkeypatch.setattr(tool, "build", lambda folder: {})
     monkeypatch.setattr(tool, "cuda_tests", lambda folder: folder / "tests")
+    monkeypatch.setattr(tool, "example", lambda folder: folder / "example")
     monkeypatch.setattr(shutil, "which", lambda name: name)
     monkeypatch.setattr(tool, "check", lambda kind, tests, *_: ran.add((kind, tests)) or (kind, tests) != ("racecheck", failing))
     monkeypatch.setattr(sys, "argv", ["test_gpu.py", "--build", str(tmp_path), "--sanitizers", *named])
