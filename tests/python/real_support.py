@@ -282,13 +282,13 @@ def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = Non
 
 
 def elsewhere(
-    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None
+    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None, timeout: float = 170
 ) -> dict[str, Outcome]:
     """Evaluates each expression after `setup` in a child process; a new one goes on after a case that kills it."""
     outcomes: dict[str, Outcome] = {}
     while left := [[name, code] for name, code in cases.items() if name not in outcomes]:
         job = {"setup": setup, "cases": left, "answers": str(answers)}
-        done = run_child(_CHILD, stdin=json.dumps(job), env=env)
+        done = run_child(_CHILD, stdin=json.dumps(job), env=env, timeout=timeout)
         lines = [json.loads(line) for line in answers.read_text().splitlines()]
         for name, answer in lines:
             if answer is not None:
