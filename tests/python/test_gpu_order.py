@@ -255,44 +255,73 @@ def test_work_launched_on_the_stream_of_an_argument(module, streams):
 # --- releases ---------------------------------------------------------------------------------------
 
 
-def release_early(take, streams, rounds) -> tuple[int, int]:
+def cupy_full(value):
+    a = need("cupy").full(COUNT, value, dtype="float32")
+    return a, a.data.ptr
+
+
+def jax_full(value):
+    """Complete, by a library that names no stream."""
+    jax = need("jax")
+    a = jax.block_until_ready(jax.numpy.full(COUNT, value, "float32"))
+    return a, a.unsafe_buffer_pointer()
+
+
+def release_early(full, read, streams, rounds) -> tuple[int, int]:
     """How often a read that was queued saw its memory, and how often that memory was used again meanwhile."""
-    cupy, reading = need("cupy"), streams[1]
     right = reused = 0
     for _ in range(rounds):
-        a = cupy.full(COUNT, NEW, dtype="float32")
-        address = a.data.ptr
+        a, address = full(NEW)
         torch.cuda.synchronize()
-        with torch.cuda.stream(reading):
-            y = take(a)
-            spin(5)
-            seen = y.clone()
-        del y, a  # the read is still behind the spin
-        b = cupy.full(COUNT, -1, dtype="float32")
-        reused += b.data.ptr == address
-        reading.synchronize()
+        with torch.cuda.stream(streams[1]):
+            seen = read(a)
+        del a  # the read is still behind a spin
+        b, again = full(-1)
+        reused += again == address
+        streams[1].synchronize()
         right += bool((seen == NEW).all())
         del b
         torch.cuda.synchronize()
     return right, reused
 
 
+def read_behind_a_spin(y):
+    spin(5)
+    return y.clone()
+
+
+@pytest.mark.parametrize("full", [cupy_full, jax_full])
 @pytest.mark.parametrize("way", ["__dlpack__", "as torch's own"])
-def test_F79_memory_is_not_used_again_before_the_queued_read(streams, way):
+def test_F79_memory_is_not_used_again_before_the_queued_read(streams, way, full):
     if way == "__dlpack__":
-        take = lambda a: torch.from_dlpack(tenon.asdlpack(a))
+        read = lambda a: read_behind_a_spin(torch.from_dlpack(tenon.asdlpack(a)))
     else:
         exports = pytest.importorskip("tenon_exports")
         like = torch.empty(1, device="cuda")
-        take = lambda a: exports.there_and_back(a, like)
-    right, _ = release_early(take, streams, ROUNDS)
+        read = lambda a: read_behind_a_spin(exports.there_and_back(a, like))
+    right, _ = release_early(full, read, streams, ROUNDS)
+    assert right == ROUNDS
+
+
+@pytest.mark.parametrize("module", ["bound_capi", "bound_nanobind", "bound_pybind11"])
+def test_F79_what_a_function_was_lent_is_not_used_again_before_its_work(streams, module):
+    bound = pytest.importorskip(module)
+
+    def read(a):
+        out = torch.empty(COUNT, device="cuda")
+        spin(5)
+        bound.copy_on_cuda(a, out)  # queued on PyTorch's stream
+        return out
+
+    right, _ = release_early(jax_full, read, streams, ROUNDS)
     assert right == ROUNDS
 
 
 @timed
-def test_F79_memory_that_is_used_again_is_seen(streams):
-    """CuPy's own capsule says nothing of the consumer's work: without this the probe above would prove nothing."""
-    right, reused = release_early(torch.from_dlpack, streams, 5)
+@pytest.mark.parametrize("full", [cupy_full, jax_full])
+def test_F79_memory_that_is_used_again_is_seen(streams, full):
+    """The libraries' own capsules say nothing of the consumer's work: without this the probes above would prove nothing."""
+    right, reused = release_early(full, lambda a: read_behind_a_spin(torch.from_dlpack(a)), streams, 5)
     assert reused == 5 and right == 0
 
 

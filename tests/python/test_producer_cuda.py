@@ -12,6 +12,7 @@ import fakes
 import pytest
 import tenon
 import tenon_exports
+import tenon_probe
 from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
 from fakes_ctypes import (
     Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
@@ -522,6 +523,37 @@ def test_F79_an_idle_device_is_not_waited_for():
         assert driver.calls() == (RECORDS_ALL if late else []), "the stream is not touched: it may be gone by now"
     del obj
     assert counter.releases == 1
+
+
+class Silent:
+    """A library that does not say which stream it works on, as JAX: memory it gets back may be used at once."""
+
+    def __init__(self):
+        self.counter = Counter()
+
+    def __dlpack_device__(self):
+        return CUDA
+
+    def __dlpack__(self, **_):
+        return tenon_exports.produce(self.counter, device=CUDA, address=NOWHERE).__dlpack__(stream=-1, **VERSIONED)
+
+
+@isolated
+def test_F79_a_library_without_a_stream_gets_its_memory_back_when_the_work_is_done():
+    driver = Driver()
+    for importer in (tenon.asdlpack, lambda lent: tenon_probe.borrow(lent, read=False)):
+        obj = Silent()
+        driver.calls()
+        importer(obj)
+        assert driver.calls()[-len(RECORDS_ALL):] == RECORDS_ALL
+        assert obj.counter.releases == 1
+        obj = Silent()
+        driver.busy(1)
+        importer(obj)
+        assert let_go_of(obj.counter)
+        calls = driver.calls()
+        assert calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event"), calls
+    assert driver.all_closed()
 
 
 @isolated

@@ -231,8 +231,9 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     if (!out.device().is_cuda_memory() && !out.device().is_rocm()) return rung_result::taken;
     if (!asks_library) {
         if (options.orders()) out.set_stream(options.stream_handle());
-        // The producer works on a stream that it does not name: it gets its memory back when ours is done.
-        if (out.owning && !out.looking) out.owner = gpu::released_late(std::move(out.owner), out.device());
+        // The producer works on a stream that it does not name: it gets its memory back when ours is done, be
+        // it lent for a call alone, which may have queued work.
+        if (!out.looking) out.owner = gpu::released_late(std::move(out.owner), out.device());
         return rung_result::taken;
     }
     if (note_current_stream(plan.stream_of, out)) return rung_result::taken;
