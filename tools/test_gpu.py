@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ("memcheck", "racecheck", "initcheck")
 # What checks the CUDA side: on the device itself, and its order of calls by a driver that writes them down.
 ON_DEVICE = ("test_real_cuda.py", "test_bound_cuda.py", "test_gpu_order.py", "test_gpu_matrix.py", "test_example_cuda.py")
+GUIDE = "test_docs.py::test_pages[docs/guides/gpu.md]"
 BY_STAND_IN = ("test_producer_cuda.py", "test_interfaces.py", "test_interfaces_out.py", "test_arrow_in.py", "test_arrow_out.py",
                "test_exchange_table.py", "test_negotiation.py", "test_bound.py")
 
@@ -89,7 +90,7 @@ def run_all(folder: Path, env: dict[str, str], arguments: list[str]) -> int:
     failed = run("ctest", "--test-dir", folder / "tests", "--output-on-failure", "--no-tests=error", "-j", os.cpu_count() or 1,
                  "--progress", stdout=subprocess.DEVNULL if os.environ.get("CI") else None)
     say("running the Python tests on the device")
-    failed |= run(*pytest(*ON_DEVICE), *arguments, env=env)
+    failed |= run(*pytest(*ON_DEVICE, GUIDE), *arguments, env=env)
     say("running the Python tests with a driver that writes every call down")
     failed |= run(*pytest(*BY_STAND_IN), *arguments, env=env)
     return failed

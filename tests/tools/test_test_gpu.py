@@ -44,6 +44,9 @@ def test_every_file_it_runs_is_there():
     names = runpy.run_path(str(TOOL))
     for name in names["ON_DEVICE"] + names["BY_STAND_IN"]:
         assert (TOOL.parents[1] / "tests" / "python" / name).is_file(), name
+    found = subprocess.run([*map(str, names["pytest"](names["GUIDE"])), "--collect-only"], capture_output=True, text=True,
+                           cwd=TOOL.parents[1])
+    assert "1 test collected" in found.stdout, found
 
 
 def test_every_file_of_gpu_tests_is_run():
