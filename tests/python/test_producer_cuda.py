@@ -628,6 +628,26 @@ assert "cuCtxSynchronize" in calls and "cuCtxPopCurrent with the GIL" in calls, 
 """)
 
 
+def test_F79_an_older_driver_is_waited_for_while_the_runtime_goes():
+    """A subinterpreter that nobody has ended goes with the runtime: its thread would never get the GIL back."""
+    interpreters = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    pytest.importorskip(interpreters)
+    run_isolated("""
+from test_producer_cuda import *
+interpreters = __import__(sys.argv[1])
+driver = Driver("WITHOUT_CONTEXT_RECORD")
+there = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create(isolated=False)
+failure = interpreters.run_string(there, f'''
+import sys
+sys.path[:] = {sys.path!r}
+import tenon_exports
+made = tenon_exports.produce(tenon_exports.Counter(), device={CUDA}, address={NOWHERE})
+kept = made.__dlpack__(stream={SIDE})
+''')
+assert failure is None, failure
+""", args=(interpreters,), timeout=20)
+
+
 def let_go_of(counter):
     """Waits for the thread that waits for the device."""
     for _ in range(1000):

@@ -36,9 +36,10 @@ template <class Fn>
     });
 }
 
-/// For what waits without knowing of Python.
+/// For what waits without knowing of Python. With the runtime on its way out no other thread gets to run
+/// Python any more: there is nobody to let go of the GIL for.
 inline void keep_off_gil(void (*wait)(void*) noexcept, void* what) noexcept {
-    if (attached_thread_state() == nullptr) return wait(what);
+    if (attached_thread_state() == nullptr || is_finalizing()) return wait(what);
     (void)without_gil([&] {
         wait(what);
         return true;
