@@ -597,6 +597,57 @@ assert counter.releases == 1
 """)
 
 
+@isolated
+def test_F79_what_was_postponed_asks_the_driver_of_its_own_device():
+    driver, hip, counter = Driver(), Driver("HIP"), Counter()
+    capsule = lent_out(counter, device=ROCM)
+    hip.fail("cuCtxRecordEvent", 906)
+    del capsule
+    assert counter.releases == 0
+    hip.fail("", 0)
+    driver.calls()
+    lent_out()
+    assert "cuCtxRecordEvent context event" in hip.calls() and counter.releases == 1
+    assert driver.calls().count("cuCtxRecordEvent context event") == 1, "of the release itself"
+
+
+@isolated
+def test_F79_streams_of_a_thread_are_not_one_stream():
+    """The number 2 is another stream on each thread: the memory's and the consumer's may be two."""
+    driver, obj = Driver(), tenon_exports.produce(Counter(), device=CUDA, address=NOWHERE, stream=2)
+    capsule = obj.__dlpack__(stream=2)
+    driver.calls()
+    del capsule
+    assert driver.calls() == RECORDS_ALL
+
+
+class GrowsAnother:
+    """On the device; when it goes, memory of another class moves."""
+    __cuda_array_interface__ = dict(version=3, shape=(1,), typestr="<f4", data=(NOWHERE, False))
+
+    def __init__(self, moving):
+        self.moving = moving
+
+    def __del__(self):
+        self.moving.grow()
+
+
+@isolated
+def test_F79_nobody_is_let_go_of_between_a_look_at_memory_that_may_move_and_its_export():
+    driver = Driver()
+    for ask in (lambda o: o.__dlpack__(stream=SIDE, **VERSIONED), lambda o: o.__dlpack__(copy=True, **VERSIONED), owned):
+        moving = Matrix(2, 3, CUDA, OTHER)
+        capsule = tenon_exports.there_and_back(GrowsAnother(moving), None).__dlpack__(stream=SIDE)
+        driver.fail("cuCtxRecordEvent", 906)
+        del capsule  # postponed
+        driver.fail("", 0)
+        given = ask(moving)
+        managed = given if ask is owned else opened(given)
+        assert list((ctypes.c_float * 6).from_address(managed.dl_tensor.data)) == list(range(6))
+        release(managed) if ask is owned else None
+        del given
+
+
 def test_F79_torch_is_asked_when_memory_goes_out_and_again_only_if_it_answers():
     for stream, again in ((-1, 0), (1, 1)):
         run_isolated("""

@@ -161,13 +161,12 @@ inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     }
 }
 
-/// Lets go of what had to wait for a capture to end.
-inline void try_postponed(const driver& d) noexcept {
-    waiting_room::retry([&](keep_alive&& earlier, device there) { let_go(d, std::move(earlier), there); });
-}
-inline void try_postponed(device where) noexcept {
+/// Lets go of what had to wait for a capture to end, each by the driver of its own device.
+inline void try_postponed() noexcept {
     if (!waiting_room::has_postponed()) return;
-    if (const auto found = driver::needed_for(where, "device")) try_postponed(**found);
+    waiting_room::retry([](keep_alive&& earlier, device there) {
+        if (const auto found = driver::needed_for(there, "device")) let_go(**found, std::move(earlier), there);
+    });
 }
 
 }  // namespace detail_done
@@ -178,10 +177,8 @@ inline void release_after_device(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     const auto found = driver::needed_for(where, "device");
     if (!found) return;  // nothing can be pending, or this is a child of fork, in which nothing may be asked
-    const driver& d = **found;
-    detail_done::waiting_room::retry(
-        [&](keep_alive&& earlier, device there) { detail_done::let_go(d, std::move(earlier), there); });
-    detail_done::let_go(d, std::move(mine), where);
+    detail_done::try_postponed();
+    detail_done::let_go(**found, std::move(mine), where);
 }
 
 namespace detail_done {
@@ -199,12 +196,12 @@ struct late_owner {
 }  // namespace detail_done
 
 /// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
-/// released when everything that was queued by then is done.
+/// released when everything that was queued by then is done. Nothing is let go of here: the memory may be one
+/// that stays where it is only as long as no code of others runs.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr)
         return mine;
-    detail_done::try_postponed(where);
     detail_done::late_owner late(std::move(mine), where);
     keep_alive out;
     // Without memory for it, the order of the release is all that is lost.
