@@ -209,13 +209,17 @@ struct late_owner {
     return out;
 }
 
-/// The same, unless producer and consumer work on one stream, which has them in order.
+/// Whether the two are one stream, which has their work in order.
+[[nodiscard]] inline bool is_same_stream(device where, void* one, void* other) noexcept {
+    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
+    return named_stream(where, one) == named_stream(where, other) && one != per_thread;
+}
+
+/// The same, unless producer and consumer work on one stream.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where, void* producer,
                                               void* consumer) noexcept {
-    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
-    const bool same =
-        named_stream(where, producer) == named_stream(where, consumer) && producer != per_thread;
-    return same ? std::move(owner) : released_late(std::move(owner), where);
+    return is_same_stream(where, producer, consumer) ? std::move(owner)
+                                                     : released_late(std::move(owner), where);
 }
 
 /// Keeps `t` until what is now queued on `stream` is done, and lets go of it then, on whichever thread. For a
