@@ -699,6 +699,39 @@ assert failure is None, failure
 """, args=(interpreters,), timeout=20)
 
 
+@isolated
+def test_memory_of_the_driver_is_freed_without_the_gil():
+    """Freeing waits for work that was queued meanwhile, which may call Python."""
+    driver = Driver()
+    capsule = tenon_exports.produce(Counter(), device=CUDA, data=bytes(24)).__dlpack__(copy=True)
+    driver.watch_gil()
+    driver.calls()
+    del capsule
+    assert "cuMemFree" in driver.calls() and driver.allocations == 0
+
+
+def test_the_cuda_driver_is_not_started_for_memory_of_others():
+    run_isolated("""
+from test_producer_cuda import *
+driver, hip = Driver(), Driver("HIP")
+sys.modules["torch"] = SimpleNamespace(Tensor=exchange_class())
+for device, stream in ((ROCM, SIDE), ((14, 0), 5)):
+    assert questions(lambda: tenon_exports.produce(Counter(), device=device, address=NOWHERE).__dlpack__(stream=stream)) == 0
+    assert driver.loaded.fake_log() == b""
+""")
+
+
+def test_a_stream_function_that_throws_is_not_the_end():
+    run_isolated("""
+from test_producer_cuda import *
+driver = Driver()
+Array = exchange_class()
+sys.modules["torch"] = SimpleNamespace(Tensor=Array)
+fakes.work_on(-2)
+lent_out()
+""")
+
+
 def let_go_of(counter):
     """Waits for the thread that waits for the device."""
     for _ in range(1000):
