@@ -5,6 +5,7 @@ import ctypes
 import os
 import sys
 import time
+import weakref
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -12,7 +13,7 @@ import fakes
 import pytest
 import tenon
 import tenon_exports
-from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
+from fake_cuda import ASKED, RECORDS_ALL, Driver, library, stream_handle, waits, within
 from fakes_ctypes import (
     Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
 from isolation import isolated, run_isolated, table
@@ -493,9 +494,6 @@ def test_asdlpack_to_the_device():
 
 # --- releases -------------------------------------------------------------------------------------
 
-RECORDS_ALL = within("cuEventCreate 3", "cuCtxRecordEvent context event", "cuEventQuery event", "cuEventDestroy event")
-
-
 @isolated
 def test_F79_memory_is_let_go_of_after_the_consumers_work():
     driver, counter = Driver(), Counter()
@@ -776,6 +774,39 @@ def test_F79_what_cannot_be_kept_stays_with_the_caller():
     for name in ("cuEventCreate", "cuEventRecord", "cuCtxPushCurrent"):
         driver.fail(name)
         stays(BufferError, "700")
+
+
+class OnTheDevice:
+    """Of version 3, on a stream, or None for one that is not named."""
+    def __init__(self, stream):
+        self.__cuda_array_interface__ = dict(version=3, shape=(1,), typestr="<f4", data=(NOWHERE, False), stream=stream)
+
+
+@isolated
+def test_F79_what_is_imported_for_another_stream_is_let_go_of_after_its_work():
+    driver = Driver()
+    fakes.work_on(OTHER)
+    table = exchange_class()
+    for make, own in ((lambda: table(device=CUDA, data=NOWHERE), OTHER), (lambda: OnTheDevice(OTHER), OTHER),
+                      (lambda: OnTheDevice(None), None)):
+        for stream, late in ((SIDE, True), (own, False), (-1, False)):
+            made = make()
+            t = tenon.asdlpack(made, stream=stream)
+            assert t.owner is (made if isinstance(made, OnTheDevice) else None)
+            driver.calls()
+            del t
+            assert (driver.calls()[-len(RECORDS_ALL):] == RECORDS_ALL) == late, (own, stream)
+    driver.busy(1)
+    alive = weakref.ref(made := OnTheDevice(OTHER))
+    t = tenon.asdlpack(made, stream=SIDE)
+    del made, t
+    for _ in range(1000):
+        if alive() is None:
+            break
+        time.sleep(0.01)
+    calls = driver.calls()
+    assert alive() is None and calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
+    fakes.work_on(0)
 
 
 @isolated

@@ -209,6 +209,13 @@ struct late_owner {
     return out;
 }
 
+/// What an owner lets go of late, or the owner itself.
+[[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
+    using late = tenon::detail::box<detail_done::late_owner>;
+    return owner.release_function() == &late::release ? static_cast<late*>(owner.subject())->object.owner
+                                                      : owner;
+}
+
 /// Whether the two are one stream, which has their work in order.
 [[nodiscard]] inline bool is_same_stream(device where, void* one, void* other) noexcept {
     void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
