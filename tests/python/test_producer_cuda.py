@@ -887,6 +887,33 @@ def test_what_was_captured_is_waited_for_by_nobody():
 
 
 @isolated
+def test_managed_memory_given_by_the_table_is_ready_on_the_default_stream():
+    driver = Driver()
+    for device in (CUDA, CUDA_MANAGED, CUDA_HOST):
+        for obj in (tenon_exports.produce(Counter(), device=device, stream=SIDE), Matrix(2, 3, device, SIDE)):
+            driver.calls()
+            managed = owned(obj)
+            assert "cuStreamWaitEvent 1 event 0" in driver.calls(), device
+            release(managed)
+
+
+@isolated
+def test_managed_memory_is_asked_for_without_a_stream_and_waited_for_here():
+    driver = Driver()
+    for device in (CUDA_MANAGED, CUDA_HOST):
+        producer = Producer(device=device, data=NOWHERE)
+        t = tenon.asdlpack(producer, stream=SIDE)
+        assert t.stream == SIDE and driver.calls()[:len(waits(SIDE))] == waits(SIDE)
+        for stream in (1, None, -1):
+            tenon.asdlpack(producer, stream=stream)
+            assert not any(call.startswith("cuStreamWait") for call in driver.calls())
+        driver.fail("cuStreamWaitEvent")
+        refuse(producer, BufferError, "700", stream=SIDE)
+        del t
+        driver.calls()
+
+
+@isolated
 def test_the_host_reads_managed_memory_when_the_device_is_done():
     driver, memory = Driver(), np.arange(6, dtype=np.float32)
     for device in (CUDA_MANAGED, CUDA_HOST):
