@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
@@ -192,7 +193,7 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
 
 using tensor_protocols = protocols<tensor_source>;
 
-[[nodiscard]] inline PyObject* make_producer_type() noexcept {
+[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type() noexcept {
     static PyMethodDef* const protocol = tensor_protocols::methods();
     static_assert(tensor_protocols::method_count == 6);
     static PyMethodDef methods[] = {
