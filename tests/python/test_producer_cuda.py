@@ -646,6 +646,19 @@ def test_F79_nobody_is_let_go_of_between_a_look_at_memory_that_may_move_and_its_
         del given
 
 
+@isolated
+def test_F79_releases_during_a_capture_do_not_try_all_earlier_ones_again():
+    driver, counters = Driver(), [Counter() for _ in range(10)]
+    capsules = [lent_out(counter) for counter in counters]
+    driver.calls()
+    driver.fail("cuCtxRecordEvent", 906)
+    capsules.clear()
+    assert driver.calls().count("cuCtxRecordEvent context event") == len(counters)
+    assert not any(counter.releases for counter in counters)
+    lent_out()
+    assert all(counter.releases == 1 for counter in counters)
+
+
 def test_F79_torch_is_asked_when_memory_goes_out_and_again_only_if_it_answers():
     for stream, again in ((-1, 0), (1, 1)):
         run_isolated("""

@@ -142,30 +142,31 @@ private:
     bool is_running_ = false;
 };
 
-/// Lets go of one owner, now or later.
-inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
+/// Lets go of one owner, now or later; false when it had to be postponed.
+inline bool let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     keep_alive held = std::move(owner);
     const context_scope here(d, where.id);
-    if (here.fault != 0 || !here.exists) return;
-    if (is_capture_going_on(d, where)) {
-        waiting_room::postpone(std::move(held), where);
-        return;
-    }
+    if (here.fault != 0 || !here.exists) return true;
     ready_event all;
-    if (d.context_record == nullptr) {  // HIP or an older driver: nothing less than waiting will do
+    const bool is_captured = is_capture_going_on(d, where);
+    if (!is_captured && d.context_record == nullptr) {
+        // HIP or an older driver: nothing less than waiting will do.
         tenon::detail::blocking([&] { (void)d.context_synchronize(); });
-    } else if (all.record_all(d, here.get()) != 0) {
+    } else if (is_captured || all.record_all(d, here.get()) != 0) {
         waiting_room::postpone(std::move(held), where);
+        return false;
     } else if (all.query() != 0) {
         waiting_room::add(std::move(held), std::move(all), where);
     }
+    return true;
 }
 
 /// Lets go of what had to wait for a capture to end, each by the driver of its own device.
 inline void try_postponed() noexcept {
     if (!waiting_room::has_postponed()) return;
     waiting_room::retry([](keep_alive&& earlier, device there) {
-        if (const auto found = driver::needed_for(there, "device")) let_go(**found, std::move(earlier), there);
+        if (const auto found = driver::needed_for(there, "device"))
+            (void)let_go(**found, std::move(earlier), there);
     });
 }
 
@@ -177,8 +178,8 @@ inline void release_after_device(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     const auto found = driver::needed_for(where, "device");
     if (!found) return;  // nothing can be pending, or this is a child of fork, in which nothing may be asked
-    detail_done::try_postponed();
-    detail_done::let_go(**found, std::move(mine), where);
+    // What was postponed has to wait on if this has: not all of it is tried again each time.
+    if (detail_done::let_go(**found, std::move(mine), where)) detail_done::try_postponed();
 }
 
 namespace detail_done {
