@@ -240,9 +240,9 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     };
     if (!asks_library) {
         // Memory that is the host's as well is asked for without a stream, and ready on the default one.
-        if (options.orders() && !where.has_streams() &&
-            !py::detail::succeeded(py::detail::without_gil(
-                [&] { return gpu::order(where, nullptr, options.stream_handle()); })))
+        if (options.orders() && !where.has_streams() && !py::detail::succeeded(py::detail::without_gil([&] {
+                return gpu::order(where, nullptr, options.stream_handle());
+            })))
             return fail();
         if (options.orders()) out.set_stream(options.stream_handle());
         // The producer works on a stream that it does not name: it gets its memory back when ours is done.
