@@ -106,6 +106,9 @@ def remembers(stream: int) -> list[str]:
     return within("cuEventCreate 3", f"cuEventRecord event {stream}")
 
 
+#: What is let go of finds the device idle.
+RECORDS_ALL = within("cuEventCreate 3", "cuCtxRecordEvent context event", "cuEventQuery event", "cuEventDestroy event")
+
 #: An address is asked for: its device, its kind, whether it is managed.
 ASKED = ["cuPointerGetAttribute 9", "cuPointerGetAttribute 2", "cuPointerGetAttribute 8"]
 

@@ -22,7 +22,7 @@ from arrow_producers import (
     numbers,
     pack,
 )
-from fake_cuda import Driver, stream_handle, within
+from fake_cuda import RECORDS_ALL, Driver, stream_handle, within
 from isolation import LEAKS_BY_DESIGN, isolated, run_isolated, table
 from producers import NOWHERE, READ_ONLY, Producer, Seen, exactly_once, refuse, take
 
@@ -908,6 +908,17 @@ table(globals(), {
     "test_per_thread_stream_waits": dict(number=2, stream=2),
     "test_stream_of_the_consumer_waits": dict(number=STREAM, stream=STREAM),
 }, waits)
+
+
+@isolated
+def test_F79_an_array_on_a_device_is_let_go_of_after_the_consumers_work():
+    driver = Driver()
+    for stream in (None, 1, stream_handle(2)):
+        t = tenon.asdlpack(with_event(), stream=stream)
+        driver.calls()
+        del t
+        recorded = within(*RECORDS_ALL[4:-2], number=1)
+        assert driver.calls()[-len(recorded):] == recorded, "its producer's stream has no name"
 
 
 @isolated

@@ -4,7 +4,7 @@ from __future__ import annotations
 import fakes
 import tenon
 import tenon_probe
-from fake_cuda import Driver, remembers, stream_handle, waits
+from fake_cuda import RECORDS_ALL, Driver, remembers, stream_handle, waits
 from isolation import isolated, table
 from producers import CUDA, IS_COPIED, NOWHERE, READ_ONLY, Producer, exactly_once, exchange_class, refuse, take
 
@@ -304,9 +304,9 @@ def test_X08_the_tables_stream_is_the_tensors_and_a_stream_asked_for_waits_for_i
         assert tenon.asdlpack(producer).stream == own
         assert driver.calls() == [*remembers(own), "cuEventDestroy event"]
         assert tenon.asdlpack(producer, stream=mine).stream == mine
-        assert driver.calls() == [*waits(mine, own), *remembers(mine), "cuEventDestroy event"]
+        assert driver.calls() == [*waits(mine, own), *remembers(mine), "cuEventDestroy event", *RECORDS_ALL]
         assert tenon.asdlpack(producer, stream=1).stream == 1
-        assert driver.calls() == waits(1, own)
+        assert driver.calls() == waits(1, own) + RECORDS_ALL
         assert tenon.asdlpack(producer, stream=-1).stream == own, "known without asking anybody to wait"
         for number in (0, 7, NOWHERE):
             refuse(producer, ValueError, "stream", stream=number)

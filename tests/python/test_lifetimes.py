@@ -3,8 +3,13 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import shutil
+import subprocess
 import sys
+import sysconfig
 import weakref
+from pathlib import Path
 
 import fakes
 import pytest
@@ -456,3 +461,28 @@ for cycle in range({SUBINTERPRETER_CYCLES}):
     interpreters.destroy(interpreter)
     tenon.asdlpack(bytearray(8))
 """, timeout=120)
+
+
+# --- several modules ------------------------------------------------------------------------------
+
+
+def test_modules_share_no_state_however_they_are_built(tmp_path):
+    """Linkers make one of equal variables of inline functions, unless they are hidden: also of two versions of Tenon."""
+    compiler, nm = shutil.which("c++"), shutil.which("nm")
+    if sys.platform != "linux" or compiler is None or nm is None:
+        pytest.skip("needs a compiler and nm")
+    source, made = tmp_path / "module.cpp", tmp_path / "module.so"
+    source.write_text("""
+#include <tenon/py/like.hpp>
+PyObject* there_and_back(PyObject* obj) {
+    auto t = tenon::py::from_python(obj);
+    return t ? tenon::py::to_python(std::move(*t), obj) : nullptr;
+}
+""")
+    folders = [f"-I{Path(__file__).parents[2] / 'include'}", f"-I{sysconfig.get_paths()['include']}"]
+    subprocess.run([compiler, "-std=c++20", "-O0", "-shared", "-fPIC", *folders, "-o", made, source], check=True)
+    symbols = subprocess.run([nm, "-C", made], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert any(" there_and_back" in line for line in symbols)
+    of_functions = re.compile(r" [uV] (?:guard variable for )?tenon::.*\)::(\w+)$")
+    shared = {found.group(1) for line in symbols if (found := of_functions.search(line))}
+    assert shared <= {"nothing", "seen", "signature", "digits"}, "these say the same in every module"

@@ -5,6 +5,7 @@ import ctypes
 import os
 import sys
 import time
+import weakref
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -13,7 +14,7 @@ import pytest
 import tenon
 import tenon_exports
 import tenon_probe
-from fake_cuda import ASKED, Driver, library, stream_handle, waits, within
+from fake_cuda import ASKED, RECORDS_ALL, Driver, library, stream_handle, waits, within
 from fakes_ctypes import (
     Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
 from isolation import isolated, run_isolated, table
@@ -494,9 +495,6 @@ def test_asdlpack_to_the_device():
 
 # --- releases -------------------------------------------------------------------------------------
 
-RECORDS_ALL = within("cuEventCreate 3", "cuCtxRecordEvent context event", "cuEventQuery event", "cuEventDestroy event")
-
-
 @isolated
 def test_F79_memory_is_let_go_of_after_the_consumers_work():
     driver, counter = Driver(), Counter()
@@ -629,6 +627,70 @@ assert counter.releases == 1
 """)
 
 
+@isolated
+def test_F79_what_was_postponed_asks_the_driver_of_its_own_device():
+    driver, hip, counter = Driver(), Driver("HIP"), Counter()
+    capsule = lent_out(counter, device=ROCM)
+    hip.fail("cuCtxRecordEvent", 906)
+    del capsule
+    assert counter.releases == 0
+    hip.fail("", 0)
+    driver.calls()
+    lent_out()
+    assert "cuCtxRecordEvent context event" in hip.calls() and counter.releases == 1
+    assert driver.calls().count("cuCtxRecordEvent context event") == 1, "of the release itself"
+
+
+@isolated
+def test_F79_streams_of_a_thread_are_not_one_stream():
+    """The number 2 is another stream on each thread: the memory's and the consumer's may be two."""
+    driver, obj = Driver(), tenon_exports.produce(Counter(), device=CUDA, address=NOWHERE, stream=2)
+    capsule = obj.__dlpack__(stream=2)
+    driver.calls()
+    del capsule
+    assert driver.calls() == RECORDS_ALL
+
+
+class GrowsAnother:
+    """On the device; when it goes, memory of another class moves."""
+    __cuda_array_interface__ = dict(version=3, shape=(1,), typestr="<f4", data=(NOWHERE, False))
+
+    def __init__(self, moving):
+        self.moving = moving
+
+    def __del__(self):
+        self.moving.grow()
+
+
+@isolated
+def test_F79_nobody_is_let_go_of_between_a_look_at_memory_that_may_move_and_its_export():
+    driver = Driver()
+    for ask in (lambda o: o.__dlpack__(stream=SIDE, **VERSIONED), lambda o: o.__dlpack__(copy=True, **VERSIONED), owned):
+        moving = Matrix(2, 3, CUDA, OTHER)
+        capsule = tenon_exports.there_and_back(GrowsAnother(moving), None).__dlpack__(stream=SIDE)
+        driver.fail("cuCtxRecordEvent", 906)
+        del capsule  # postponed
+        driver.fail("", 0)
+        given = ask(moving)
+        managed = given if ask is owned else opened(given)
+        assert list((ctypes.c_float * 6).from_address(managed.dl_tensor.data)) == list(range(6))
+        release(managed) if ask is owned else None
+        del given
+
+
+@isolated
+def test_F79_releases_during_a_capture_do_not_try_all_earlier_ones_again():
+    driver, counters = Driver(), [Counter() for _ in range(10)]
+    capsules = [lent_out(counter) for counter in counters]
+    driver.calls()
+    driver.fail("cuCtxRecordEvent", 906)
+    capsules.clear()
+    assert driver.calls().count("cuCtxRecordEvent context event") == len(counters)
+    assert not any(counter.releases for counter in counters)
+    lent_out()
+    assert all(counter.releases == 1 for counter in counters)
+
+
 def test_F79_torch_is_asked_when_memory_goes_out_and_again_only_if_it_answers():
     for stream, again in ((-1, 0), (1, 1)):
         run_isolated("""
@@ -657,6 +719,59 @@ del capsule
 calls = driver.calls()
 assert [call.removesuffix(" with the GIL") for call in calls] == within("cuCtxSynchronize") and counter.releases == 1
 assert "cuCtxSynchronize" in calls and "cuCtxPopCurrent with the GIL" in calls, calls
+""")
+
+
+def test_F79_an_older_driver_is_waited_for_while_the_runtime_goes():
+    """A subinterpreter that nobody has ended goes with the runtime: its thread would never get the GIL back."""
+    interpreters = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+    pytest.importorskip(interpreters)
+    run_isolated("""
+from test_producer_cuda import *
+interpreters = __import__(sys.argv[1])
+driver = Driver("WITHOUT_CONTEXT_RECORD")
+there = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create(isolated=False)
+failure = interpreters.run_string(there, f'''
+import sys
+sys.path[:] = {sys.path!r}
+import tenon_exports
+made = tenon_exports.produce(tenon_exports.Counter(), device={CUDA}, address={NOWHERE})
+kept = made.__dlpack__(stream={SIDE})
+''')
+assert failure is None, failure
+""", args=(interpreters,), timeout=20)
+
+
+@isolated
+def test_memory_of_the_driver_is_freed_without_the_gil():
+    """Freeing waits for work that was queued meanwhile, which may call Python."""
+    driver = Driver()
+    capsule = tenon_exports.produce(Counter(), device=CUDA, data=bytes(24)).__dlpack__(copy=True)
+    driver.watch_gil()
+    driver.calls()
+    del capsule
+    assert "cuMemFree" in driver.calls() and driver.allocations == 0
+
+
+def test_the_cuda_driver_is_not_started_for_memory_of_others():
+    run_isolated("""
+from test_producer_cuda import *
+driver, hip = Driver(), Driver("HIP")
+sys.modules["torch"] = SimpleNamespace(Tensor=exchange_class())
+for device, stream in ((ROCM, SIDE), ((14, 0), 5)):
+    assert questions(lambda: tenon_exports.produce(Counter(), device=device, address=NOWHERE).__dlpack__(stream=stream)) == 0
+    assert driver.loaded.fake_log() == b""
+""")
+
+
+def test_a_stream_function_that_throws_is_not_the_end():
+    run_isolated("""
+from test_producer_cuda import *
+driver = Driver()
+Array = exchange_class()
+sys.modules["torch"] = SimpleNamespace(Tensor=Array)
+fakes.work_on(-2)
+lent_out()
 """)
 
 
@@ -704,6 +819,39 @@ def test_F79_what_cannot_be_kept_stays_with_the_caller():
     for name in ("cuEventCreate", "cuEventRecord", "cuCtxPushCurrent"):
         driver.fail(name)
         stays(BufferError, "700")
+
+
+class OnTheDevice:
+    """Of version 3, on a stream, or None for one that is not named."""
+    def __init__(self, stream):
+        self.__cuda_array_interface__ = dict(version=3, shape=(1,), typestr="<f4", data=(NOWHERE, False), stream=stream)
+
+
+@isolated
+def test_F79_what_is_imported_for_another_stream_is_let_go_of_after_its_work():
+    driver = Driver()
+    fakes.work_on(OTHER)
+    table = exchange_class()
+    for make, own in ((lambda: table(device=CUDA, data=NOWHERE), OTHER), (lambda: OnTheDevice(OTHER), OTHER),
+                      (lambda: OnTheDevice(None), None)):
+        for stream, late in ((SIDE, True), (own, False), (-1, False)):
+            made = make()
+            t = tenon.asdlpack(made, stream=stream)
+            assert t.owner is (made if isinstance(made, OnTheDevice) else None)
+            driver.calls()
+            del t
+            assert (driver.calls()[-len(RECORDS_ALL):] == RECORDS_ALL) == late, (own, stream)
+    driver.busy(1)
+    alive = weakref.ref(made := OnTheDevice(OTHER))
+    t = tenon.asdlpack(made, stream=SIDE)
+    del made, t
+    for _ in range(1000):
+        if alive() is None:
+            break
+        time.sleep(0.01)
+    calls = driver.calls()
+    assert alive() is None and calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
+    fakes.work_on(0)
 
 
 @isolated
@@ -781,6 +929,33 @@ def test_what_was_captured_is_waited_for_by_nobody():
     assert t.__cuda_array_interface__["stream"] is None
     assert tenon.asdlpack(t, readonly=True).data_ptr == t.data_ptr
     assert not any(str(SIDE) in call for call in driver.calls())
+
+
+@isolated
+def test_managed_memory_given_by_the_table_is_ready_on_the_default_stream():
+    driver = Driver()
+    for device in (CUDA, CUDA_MANAGED, CUDA_HOST):
+        for obj in (tenon_exports.produce(Counter(), device=device, stream=SIDE), Matrix(2, 3, device, SIDE)):
+            driver.calls()
+            managed = owned(obj)
+            assert "cuStreamWaitEvent 1 event 0" in driver.calls(), device
+            release(managed)
+
+
+@isolated
+def test_managed_memory_is_asked_for_without_a_stream_and_waited_for_here():
+    driver = Driver()
+    for device in (CUDA_MANAGED, CUDA_HOST):
+        producer = Producer(device=device, data=NOWHERE)
+        t = tenon.asdlpack(producer, stream=SIDE)
+        assert t.stream == SIDE and driver.calls()[:len(waits(SIDE))] == waits(SIDE)
+        for stream in (1, None, -1):
+            tenon.asdlpack(producer, stream=stream)
+            assert not any(call.startswith("cuStreamWait") for call in driver.calls())
+        driver.fail("cuStreamWaitEvent")
+        refuse(producer, BufferError, "700", stream=SIDE)
+        del t
+        driver.calls()
 
 
 @isolated

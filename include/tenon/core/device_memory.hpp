@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <tenon/core/allocate.hpp>
+#include <tenon/core/blocking.hpp>
 #include <tenon/core/copy.hpp>
 #include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
@@ -86,7 +87,7 @@ public:
         const driver& d = *driver_;
         const context_scope here(d, ordinal_);
         const beside_capture relaxed(d);
-        (void)d.free(address_);
+        tenon::detail::blocking([&] { (void)d.free(address_); });
         int device = 0;
         if (d.device_get(&device, ordinal_) == 0) (void)d.context_release(device);
     }

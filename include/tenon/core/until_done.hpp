@@ -142,32 +142,32 @@ private:
     bool is_running_ = false;
 };
 
-/// Lets go of one owner, now or later.
-inline void let_go(const driver& d, keep_alive&& owner, device where) noexcept {
+/// Lets go of one owner, now or later; false when it had to be postponed.
+inline bool let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     keep_alive held = std::move(owner);
     const context_scope here(d, where.id);
-    if (here.fault != 0 || !here.exists) return;
-    if (is_capture_going_on(d, where)) {
-        waiting_room::postpone(std::move(held), where);
-        return;
-    }
+    if (here.fault != 0 || !here.exists) return true;
     ready_event all;
-    if (d.context_record == nullptr) {  // HIP or an older driver: nothing less than waiting will do
+    const bool is_captured = is_capture_going_on(d, where);
+    if (!is_captured && d.context_record == nullptr) {
+        // HIP or an older driver: nothing less than waiting will do.
         tenon::detail::blocking([&] { (void)d.context_synchronize(); });
-    } else if (all.record_all(d, here.get()) != 0) {
+    } else if (is_captured || all.record_all(d, here.get()) != 0) {
         waiting_room::postpone(std::move(held), where);
+        return false;
     } else if (all.query() != 0) {
         waiting_room::add(std::move(held), std::move(all), where);
     }
+    return true;
 }
 
-/// Lets go of what had to wait for a capture to end.
-inline void try_postponed(const driver& d) noexcept {
-    waiting_room::retry([&](keep_alive&& earlier, device there) { let_go(d, std::move(earlier), there); });
-}
-inline void try_postponed(device where) noexcept {
+/// Lets go of what had to wait for a capture to end, each by the driver of its own device.
+inline void try_postponed() noexcept {
     if (!waiting_room::has_postponed()) return;
-    if (const auto found = driver::needed_for(where, "device")) try_postponed(**found);
+    waiting_room::retry([](keep_alive&& earlier, device there) {
+        if (const auto found = driver::needed_for(there, "device"))
+            (void)let_go(**found, std::move(earlier), there);
+    });
 }
 
 }  // namespace detail_done
@@ -178,10 +178,8 @@ inline void release_after_device(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     const auto found = driver::needed_for(where, "device");
     if (!found) return;  // nothing can be pending, or this is a child of fork, in which nothing may be asked
-    const driver& d = **found;
-    detail_done::waiting_room::retry(
-        [&](keep_alive&& earlier, device there) { detail_done::let_go(d, std::move(earlier), there); });
-    detail_done::let_go(d, std::move(mine), where);
+    // What was postponed has to wait on if this has: not all of it is tried again each time.
+    if (detail_done::let_go(**found, std::move(mine), where)) detail_done::try_postponed();
 }
 
 namespace detail_done {
@@ -199,12 +197,12 @@ struct late_owner {
 }  // namespace detail_done
 
 /// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
-/// released when everything that was queued by then is done.
+/// released when everything that was queued by then is done. Nothing is let go of here: the memory may be one
+/// that stays where it is only as long as no code of others runs.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr)
         return mine;
-    detail_done::try_postponed(where);
     detail_done::late_owner late(std::move(mine), where);
     keep_alive out;
     // Without memory for it, the order of the release is all that is lost.
@@ -212,13 +210,24 @@ struct late_owner {
     return out;
 }
 
-/// The same, unless producer and consumer work on one stream, which has them in order.
+/// What an owner lets go of late, or the owner itself.
+[[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
+    using late = tenon::detail::box<detail_done::late_owner>;
+    return owner.release_function() == &late::release ? static_cast<late*>(owner.subject())->object.owner
+                                                      : owner;
+}
+
+/// Whether the two are one stream, which has their work in order.
+[[nodiscard]] inline bool is_same_stream(device where, void* one, void* other) noexcept {
+    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
+    return named_stream(where, one) == named_stream(where, other) && one != per_thread;
+}
+
+/// The same, unless producer and consumer work on one stream.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where, void* producer,
                                               void* consumer) noexcept {
-    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
-    const bool same =
-        named_stream(where, producer) == named_stream(where, consumer) && producer != per_thread;
-    return same ? std::move(owner) : released_late(std::move(owner), where);
+    return is_same_stream(where, producer, consumer) ? std::move(owner)
+                                                     : released_late(std::move(owner), where);
 }
 
 /// Keeps `t` until what is now queued on `stream` is done, and lets go of it then, on whichever thread. For a

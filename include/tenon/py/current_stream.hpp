@@ -51,6 +51,14 @@ TENON_COLD inline bool stream_unknown() noexcept {
 
 namespace detail {
 
+/// Asks a table's function for the stream its library works on; one that throws does not know.
+[[nodiscard]] inline bool ask_for_stream(decltype(abi::exchange_api::current_work_stream) ask, device where,
+                                         void*& out) noexcept try {
+    return foreign_code([&] { return ask(where.type, where.id, &out) == 0; });
+} catch (...) {
+    return false;
+}
+
 /// Libraries that can be asked which stream they work on, so that a release does not end a capture.
 class stream_sources {
 public:
@@ -101,10 +109,7 @@ private:
             const by_table ask = place.load();
             void* stream = nullptr;
             if (ask == nullptr) break;
-            try {
-                if (ask(kind, where.id, &stream) == 0 && is_captured(d, stream)) return true;
-            } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
-            }
+            if (ask_for_stream(ask, {kind, where.id}, stream) && is_captured(d, stream)) return true;
         }
         return false;
     }
@@ -117,7 +122,8 @@ private:
             const library_stream ask = place.load();
             if (ask == nullptr) break;
             try {
-                if (is_captured(d, reinterpret_cast<void*>(ask(where.id)))) return true;
+                const std::intptr_t stream = foreign_code([&] { return ask(where.id); });
+                if (is_captured(d, reinterpret_cast<void*>(stream))) return true;
             } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
             }
             PyErr_Clear();
@@ -159,9 +165,9 @@ private:
 
 /// For when memory goes to a consumer that may be captured: PyTorch may not have been met yet. Asked only if
 /// it has a device it can answer for.
-inline void watch_torch(const interpreter& names) noexcept {
+TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) noexcept {
     static std::atomic<bool> watched{false};
-    if (watched.load(std::memory_order_relaxed)) return;
+    if (!where.is_cuda_memory() || watched.load(std::memory_order_relaxed)) return;
     const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
     if (driver == nullptr || driver->started != 0) return;
     const error_guard keep;
@@ -179,7 +185,7 @@ inline void watch_torch(const interpreter& names) noexcept {
         table->header.version.major != abi::dlpack_major || table->current_work_stream == nullptr)
         return;
     void* stream = nullptr;
-    if (table->current_work_stream(abi::device_code::cuda, 0, &stream) == 0)
+    if (detail::ask_for_stream(table->current_work_stream, {abi::device_code::cuda, 0}, stream))
         detail::stream_sources::add(table->current_work_stream, {abi::device_code::cuda, 0}, true);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();

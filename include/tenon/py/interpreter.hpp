@@ -36,9 +36,10 @@ template <class Fn>
     });
 }
 
-/// For what waits without knowing of Python.
+/// For what waits without knowing of Python. With the runtime on its way out no other thread gets to run
+/// Python any more: there is nobody to let go of the GIL for.
 inline void keep_off_gil(void (*wait)(void*) noexcept, void* what) noexcept {
-    if (attached_thread_state() == nullptr) return wait(what);
+    if (attached_thread_state() == nullptr || is_finalizing()) return wait(what);
     (void)without_gil([&] {
         wait(what);
         return true;
@@ -287,7 +288,7 @@ private:
 
     /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own
     /// dictionary drops our objects when it goes.
-    bool watch_exit() noexcept {
+    TENON_PRIVATE bool watch_exit() noexcept {
         watch_fork();
         static PyMethodDef close_def = {"tenon_close", &interpreter::on_exit, METH_NOARGS, nullptr};
         PyObject* const dict = PyInterpreterState_GetDict(state_);
@@ -347,7 +348,7 @@ private:
     }
 
     /// A forked child has none of the threads that were entering, nor the one that may have held the lock.
-    static void watch_fork() noexcept {
+    TENON_PRIVATE static void watch_fork() noexcept {
 #if !defined(_WIN32)
         static const int watched = pthread_atfork(nullptr, nullptr, [] {
             new (&list_lock()) std::mutex;

@@ -331,7 +331,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         taken->set_stream(*stream);
     else if (where.has_streams() && table->current_work_stream != nullptr) {
         const error_guard keep;
-        if (table->current_work_stream(where.type, where.id, &current) == 0) taken->set_stream(current);
+        if (ask_for_stream(table->current_work_stream, where, current)) taken->set_stream(current);
     }
     return std::move(*taken);
 }

@@ -54,6 +54,8 @@ namespace tenon::py::detail {
         out.owner.reset();
         return rung_result::refused;
     }
+    // Its library works on without waiting for ours: it gets its memory back when that is done.
+    out.owner = gpu::released_late(std::move(out.owner), out.device(), out.stream(), options.stream_handle());
     out.set_stream(options.stream_handle());
     return rung_result::taken;
 }

@@ -41,6 +41,16 @@ inline PyThreadState* attached_thread_state() noexcept {
 #endif
 }
 
+/// The runtime is going: a thread state other than the one that ends it must not let go of the GIL, which it
+/// would never get back.
+inline bool is_finalizing() noexcept {
+#if PY_VERSION_HEX >= 0x030D0000
+    return Py_IsFinalizing() != 0;
+#else
+    return _Py_IsFinalizing() != 0;
+#endif
+}
+
 /// A number that changes whenever the type or one of its bases does, unique among the interpreter's types; 0
 /// when the type has none.
 inline unsigned version_tag(PyTypeObject* type) noexcept {

@@ -148,9 +148,9 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     if (as_cuda) how.as_device = *asked.where;
     keep_alive owner = detail::keep_object(keeper, here);
     void* const consumer = consumer_stream(t.device(), asked.stream);
-    if (asked.stream != -1 && consumer != t.stream()) {
-        watch_torch(*here);
-        owner = gpu::released_late(std::move(owner), t.device(), t.stream(), consumer);
+    if (asked.stream != -1 && !gpu::is_same_stream(t.device(), t.stream(), consumer)) {
+        watch_torch(*here, t.device());
+        owner = gpu::released_late(std::move(owner), t.device());
     }
     return detail::capsule_for(t, std::move(owner), asked.major, how);
 }

@@ -137,7 +137,7 @@ struct TENON_PRIVATE exchange_table {
     /// has to wait.
     [[nodiscard]] static bool is_ready_by_default(const tensor_ref& t, PyObject* obj) noexcept {
         const device where = t.device();
-        if (!where.has_streams()) return true;
+        if (!where.is_cuda_memory() && !where.is_rocm_memory()) return true;
         if constexpr (requires { Source::ready(obj); }) {
             const gpu::ready_event& ready = Source::ready(obj);
             if (ready.is_captured()) return true;

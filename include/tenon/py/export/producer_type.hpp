@@ -12,9 +12,11 @@
 #include <string_view>
 #include <utility>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/export/protocols.hpp>
@@ -58,7 +60,7 @@ struct TENON_PRIVATE tensor_source {
 
 /// The Python object the tensor's memory belongs to, borrowed, or null where that cannot be known.
 [[nodiscard]] inline PyObject* owner_of(const tensor& t) noexcept {
-    const keep_alive& owner = t.owner();
+    const keep_alive& owner = gpu::kept_by(t.owner());
     if (owner.release_function() == release_object || owner.release_function() == release_interface)
         return static_cast<PyObject*>(owner.subject());
     return owner.release_function() == release_buffer ? static_cast<Py_buffer*>(owner.subject())->obj
@@ -81,14 +83,15 @@ struct TENON_PRIVATE tensor_source {
 /// The owner as people want to know it: of a Tensor over a Tensor, what the last of them belongs to.
 [[nodiscard]] inline PyObject* root_owner_of(const tensor& t) noexcept {
     PyObject* owner = owner_of(t);
-    if (t.owner().release_function() == release_interface) return PyTuple_GET_ITEM(owner, 0);
+    if (gpu::kept_by(t.owner()).release_function() == release_interface) return PyTuple_GET_ITEM(owner, 0);
     const interpreter* const here = interpreter::current();
     if (here == nullptr) PyErr_Clear();
     while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
         const tensor& inner = as_tensor_object(owner)->held;
         PyObject* const next = owner_of(inner);
         if (next == nullptr) break;
-        owner = inner.owner().release_function() == release_interface ? PyTuple_GET_ITEM(next, 0) : next;
+        const bool is_pair = gpu::kept_by(inner.owner()).release_function() == release_interface;
+        owner = is_pair ? PyTuple_GET_ITEM(next, 0) : next;
     }
     return owner;
 }
@@ -190,7 +193,7 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
 
 using tensor_protocols = protocols<tensor_source>;
 
-[[nodiscard]] inline PyObject* make_producer_type() noexcept {
+[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type() noexcept {
     static PyMethodDef* const protocol = tensor_protocols::methods();
     static_assert(tensor_protocols::method_count == 6);
     static PyMethodDef methods[] = {

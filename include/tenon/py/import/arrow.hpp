@@ -16,6 +16,7 @@
 #include <tenon/core/device.hpp>
 #include <tenon/core/foreign_code.hpp>
 #include <tenon/core/stream_order.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/arrow_capsule.hpp>
 #include <tenon/py/driver.hpp>
@@ -253,6 +254,10 @@ inline void drop(ref& answer) noexcept {
         }
         if (where.is_cuda() && options.stream && *options.stream > 0)
             out.set_stream(reinterpret_cast<void*>(*options.stream));
+        // By its event the producer works on a stream, which it does not name: it gets its memory back when
+        // our work is done.
+        if (event != nullptr && options.stream != -1 && where.is_cuda() && out.owning && !out.looking)
+            out.owner = gpu::released_late(std::move(out.owner), where);
     }
     drop(answer);
     return taken;

@@ -8,6 +8,7 @@
 #include <tenon/core/device_memory.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/stream_order.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/driver.hpp>
@@ -113,6 +114,9 @@ namespace detail {
         out.owner.reset();
         return refuse(ordered.error());
     }
+    // The producer does not wait for the consumer's stream: it gets its memory back when that is done.
+    if (options.orders() && out.owning && !out.looking && !out.empty())
+        out.owner = gpu::released_late(std::move(out.owner), out.device(), *stream, out.stream());
     return rung_result::taken;
 }
 

@@ -8,10 +8,13 @@
 #include <tenon/core/cuda_driver.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
+#include <tenon/core/stream_order.hpp>
+#include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/current_stream.hpp>
+#include <tenon/py/driver.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/protocol_method.hpp>
 #include <tenon/py/python.hpp>
@@ -228,18 +231,26 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 /// else the consumer's, which waits for it.
 [[nodiscard]] inline rung_result note_stream(bool asks_library, const type_plan& plan,
                                              const import_options& options, acquired& out) noexcept {
-    if (!out.device().is_cuda_memory() && !out.device().is_rocm()) return rung_result::taken;
+    const device where = out.device();
+    if (!where.is_cuda_memory() && !where.is_rocm()) return rung_result::taken;
+    const auto fail = [&] {
+        const error_guard guard;
+        out.owner.reset();
+        return rung_result::raised;
+    };
     if (!asks_library) {
+        // Memory that is the host's as well is asked for without a stream, and ready on the default one.
+        if (options.orders() && !where.has_streams() && !py::detail::succeeded(py::detail::without_gil([&] {
+                return gpu::order(where, nullptr, options.stream_handle());
+            })))
+            return fail();
         if (options.orders()) out.set_stream(options.stream_handle());
         // The producer works on a stream that it does not name: it gets its memory back when ours is done, be
         // it lent for a call alone, which may have queued work.
-        if (!out.looking) out.owner = gpu::released_late(std::move(out.owner), out.device());
+        if (!out.looking) out.owner = gpu::released_late(std::move(out.owner), where);
         return rung_result::taken;
     }
-    if (note_current_stream(plan.stream_of, out)) return rung_result::taken;
-    const error_guard guard;
-    out.owner.reset();
-    return rung_result::raised;
+    return note_current_stream(plan.stream_of, out) ? rung_result::taken : fail();
 }
 
 /// What is known of the type by now, if the plan the call was made by is still there.
