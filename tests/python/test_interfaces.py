@@ -357,7 +357,7 @@ def test_F75_version_2_has_no_stream_so_that_the_device_is_waited_for():
     driver = Driver()
     seen = take(cuda_interface(version=2, stream=ABSENT))
     assert (seen.device, seen.data_ptr, seen.shape) == ("cuda:0", NOWHERE, (2, 3))
-    assert driver.calls() == ASKED + within("cuCtxSynchronize")
+    assert driver.calls() == ASKED + within("cuCtxSynchronize") + RECORDS_ALL
     take(cuda_interface(version=2, stream=ABSENT), stream=-1)
     assert driver.calls() == ASKED, "told not to"
     tenon.inspect(cuda_interface(version=2, stream=ABSENT))
@@ -378,9 +378,13 @@ def test_F76_streams_that_are_none():
 @isolated
 def test_F76_the_stream_is_remembered_and_waited_for_by_whoever_reads():
     driver, side, other = Driver(), stream_handle(1), stream_handle(2)
-    for stream in (None, ABSENT, 1):
+    for stream, is_named in ((None, False), (ABSENT, False), (1, True)):
         t = tenon.asdlpack(cuda_interface(stream=stream))
         assert (t.stream, driver.calls()) == (1, ASKED)
+        del t
+        assert driver.calls() == ([] if is_named else RECORDS_ALL), "who names no stream may use its memory at once"
+        borrow(cuda_interface(stream=stream))
+        assert driver.calls() == ASKED + ([] if is_named else RECORDS_ALL), "and the call may have queued work"
     for stream in (2, side):
         driver.calls()
         t = tenon.asdlpack(cuda_interface(stream=stream))

@@ -467,7 +467,8 @@ for cycle in range({SUBINTERPRETER_CYCLES}):
 
 
 def test_modules_share_no_state_however_they_are_built(tmp_path):
-    """Linkers make one of equal variables of inline functions, unless they are hidden: also of two versions of Tenon."""
+    """Linkers make one of inline variables that have the same name, unless they are hidden: also of two versions of
+    Tenon, which may have tables of different lengths."""
     compiler, nm = shutil.which("c++"), shutil.which("nm")
     if sys.platform != "linux" or compiler is None or nm is None:
         pytest.skip("needs a compiler and nm")
@@ -483,6 +484,6 @@ PyObject* there_and_back(PyObject* obj) {
     subprocess.run([compiler, "-std=c++20", "-O0", "-shared", "-fPIC", *folders, "-o", made, source], check=True)
     symbols = subprocess.run([nm, "-C", made], check=True, capture_output=True, text=True).stdout.splitlines()
     assert any(" there_and_back" in line for line in symbols)
-    of_functions = re.compile(r" [uV] (?:guard variable for )?tenon::.*\)::(\w+)$")
-    shared = {found.group(1) for line in symbols if (found := of_functions.search(line))}
+    shared = {line.split("::")[-1] for line in symbols if re.search(r" [uV] (guard variable for )?tenon::", line)}
+    shared = {name for name in shared if not name.startswith("dtype_of<")}
     assert shared <= {"nothing", "seen", "signature", "digits"}, "these say the same in every module"

@@ -834,7 +834,7 @@ def test_F79_what_is_imported_for_another_stream_is_let_go_of_after_its_work():
     table = exchange_class()
     for make, own in ((lambda: table(device=CUDA, data=NOWHERE), OTHER), (lambda: OnTheDevice(OTHER), OTHER),
                       (lambda: OnTheDevice(None), None)):
-        for stream, late in ((SIDE, True), (own, False), (-1, False)):
+        for stream, late in ((SIDE, True), (own, own is None), (-1, False)):
             made = make()
             t = tenon.asdlpack(made, stream=stream)
             assert t.owner is (made if isinstance(made, OnTheDevice) else None)

@@ -16,6 +16,7 @@
 #include <tenon/abi/arrow.hpp>
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/arrow_metadata.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype.hpp>
 #include <tenon/core/dtype_names.hpp>
@@ -65,7 +66,7 @@ struct refused_format {
     const char* advice;
 };
 /// Every format of Arrow's that is not an element, the more special first.
-inline constexpr std::array refused_formats{
+TENON_PRIVATE inline constexpr std::array refused_formats{
     refused_format{"b", true, "booleans are packed into bits, which a tensor cannot express",
                    "cast them to uint8 first"},
     refused_format{"n", true, "an array of the null type has no values", "cast it to a type of numbers"},

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/allocate.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/tensor.hpp>
@@ -116,7 +117,7 @@ private:
 // megabyte, and memory that fits the caches is as quick by one.
 inline constexpr std::int64_t bytes_per_thread = std::int64_t{4} << 20U;
 // More do not make memory any faster.
-inline constexpr std::int64_t max_copy_threads = 8;
+TENON_PRIVATE inline constexpr std::int64_t max_copy_threads = 8;
 // A copy of this much takes some tens of milliseconds, and then the watch is asked.
 inline constexpr std::int64_t bytes_per_look = std::int64_t{64} << 20U;
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/attributes.hpp>
 
 namespace tenon {
 
@@ -67,7 +68,7 @@ struct device_name {
     std::int32_t type;
     std::string_view name;
 };
-inline constexpr std::array device_table{
+TENON_PRIVATE inline constexpr std::array device_table{
     device_name{abi::device_code::cpu, "cpu"},
     device_name{abi::device_code::cuda, "cuda"},
     device_name{abi::device_code::cuda_host, "cuda_host"},

@@ -25,7 +25,7 @@ struct dtype_entry {
 
 namespace detail {
 namespace tc = abi::type_code;
-inline constexpr std::array dtype_table{
+TENON_PRIVATE inline constexpr std::array dtype_table{
     dtype_entry{{tc::int_, 8}, "int8", "i1", "b", "c"},
     dtype_entry{{tc::int_, 16}, "int16", "i2", "h", "s"},
     dtype_entry{{tc::int_, 32}, "int32", "i4", "i", "i"},
@@ -97,7 +97,7 @@ constexpr const dtype_entry* find_dtype(dtype t) noexcept {
 
 namespace detail {
 /// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane.
-inline constexpr auto known_widths = [] {
+TENON_PRIVATE inline constexpr auto known_widths = [] {
     std::array<std::uint64_t, abi::type_code::float4_e2m1fn + 1> widths{};
     for (const dtype_entry& e : dtype_table)
         if (e.type.lanes == 1 && e.type.bits <= 64)
@@ -149,7 +149,7 @@ struct parsed_format {
 
 namespace detail {
 /// For each one-letter buffer format, its line in the table plus one; zero for none.
-inline constexpr auto line_of_letter = [] {
+TENON_PRIVATE inline constexpr auto line_of_letter = [] {
     std::array<std::uint8_t, 128> lines{};
     for (std::size_t i = 0; i < dtype_table.size(); ++i) {
         const std::string_view format = dtype_table[i].buffer_format;

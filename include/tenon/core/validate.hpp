@@ -175,7 +175,7 @@ private:
     /// Ranks with a quick check, and for each how many bits extents and steps may have: then neither the
     /// product of the extents, nor a sum over the axes of extent times step, times 16 bytes, reaches 60 bits.
     static constexpr std::size_t small_rank = 5;
-    static constexpr std::uint8_t small_bits[small_rank + 1] = {62, 28, 26, 17, 13, 10};
+    TENON_PRIVATE static constexpr std::uint8_t small_bits[small_rank + 1] = {62, 28, 26, 17, 13, 10};
 
     // Signed arithmetic that wraps: the results are only used where they are known not to have.
     TENON_HOT static std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) noexcept {

@@ -103,21 +103,24 @@ private:
         return stream != nullptr &&
                gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active;
     }
-    static bool ask_tables(const list<by_table>& all, const gpu::driver& d, device where) noexcept {
+    /// `attached`: to Python, so that an exception may be left behind.
+    static bool ask_tables(const list<by_table>& all, const gpu::driver& d, device where,
+                           bool attached) noexcept {
         const std::int32_t kind = where.is_cuda_memory() ? abi::device_code::cuda : abi::device_code::rocm;
         for (const std::atomic<by_table>& place : all) {
             const by_table ask = place.load();
             void* stream = nullptr;
             if (ask == nullptr) break;
             if (ask_for_stream(ask, {kind, where.id}, stream) && is_captured(d, stream)) return true;
+            if (attached) PyErr_Clear();
         }
         return false;
     }
     static bool is_any_capturing(const gpu::driver& d, device where) noexcept {
-        if (ask_tables(free(where), d, where)) return true;
+        if (ask_tables(free(where), d, where, false)) return true;
         if (attached_thread_state() == nullptr) return false;
         const error_guard keep;
-        if (ask_tables(tables(where), d, where)) return true;
+        if (ask_tables(tables(where), d, where, true)) return true;
         for (const std::atomic<library_stream>& place : functions(where)) {
             const library_stream ask = place.load();
             if (ask == nullptr) break;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -33,7 +34,7 @@ struct framework_habits {
     const char* stream_function = nullptr;
 };
 
-inline constexpr std::array known_frameworks{
+TENON_PRIVATE inline constexpr std::array known_frameworks{
     framework_habits{.package = "jaxlib",
                      .immutable = true,
                      .buffer_first = true,

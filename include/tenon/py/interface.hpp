@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/shape.hpp>
@@ -28,7 +29,7 @@ struct interface_fields {
         ref interface_fields::* field;
         const char* key;
     };
-    static constexpr named all[] = {
+    TENON_PRIVATE static constexpr named all[] = {
         {&interface_fields::version, "version"}, {&interface_fields::shape, "shape"},
         {&interface_fields::typestr, "typestr"}, {&interface_fields::data, "data"},
         {&interface_fields::strides, "strides"}, {&interface_fields::offset, "offset"},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -64,7 +65,7 @@ struct alignas(8) numbered_type {
 };
 
 /// NumPy's type numbers name C types.
-inline constexpr std::array<numbered_type, plain_types> type_numbers = [] {
+TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbers = [] {
     std::array<numbered_type, plain_types> t{};
     const auto is = [&](std::size_t number, dtype type) {
         t[number] = {type, static_cast<std::uint8_t>(std::countr_zero(type.itemsize()))};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/python.hpp>
@@ -28,7 +29,7 @@ struct rung_text {
     const char* name;
     const char* absent;
 };
-inline constexpr rung_text rung_texts[] = {
+TENON_PRIVATE inline constexpr rung_text rung_texts[] = {
     {"C exchange table", "the type has no __dlpack_c_exchange_api__"},
     {"NumPy struct", "not a numpy.ndarray of a plain dtype"},
     {"__dlpack__", "no such method"},

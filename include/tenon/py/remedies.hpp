@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/core/request.hpp>
@@ -25,7 +26,7 @@ struct library_remedies {
     std::string_view to_writable;  ///< memory of its own that may be written to
 };
 
-inline constexpr std::array known_remedies{
+TENON_PRIVATE inline constexpr std::array known_remedies{
     library_remedies{.package = "numpy",
                      .to_type = "$x.astype('$t')",
                      .to_c = "numpy.ascontiguousarray($x)",

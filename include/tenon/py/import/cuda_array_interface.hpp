@@ -114,9 +114,13 @@ namespace detail {
         out.owner.reset();
         return refuse(ordered.error());
     }
-    // The producer does not wait for the consumer's stream: it gets its memory back when that is done.
-    if (options.orders() && out.owning && !out.looking && !out.empty())
-        out.owner = gpu::released_late(std::move(out.owner), out.device(), *stream, out.stream());
+    // The producer does not wait for the consumer's stream, or does not say which one is its own: it gets its
+    // memory back when that is done.
+    if (options.stream != -1 && !out.looking && !out.empty()) {
+        out.owner = *stream == nullptr
+                        ? gpu::released_late(std::move(out.owner), out.device())
+                        : gpu::released_late(std::move(out.owner), out.device(), *stream, out.stream());
+    }
     return rung_result::taken;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype_names.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/buffer_view.hpp>
@@ -34,7 +35,7 @@ using numpy_abi::type_numbers;
 
 inline constexpr int first_user_type = 256;
 /// The letters of the plain types, for the check of the numbers.
-inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
+TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
 
 /// The element type of a descriptor; `bits` is zero when it is not a plain one in this machine's byte order.
 [[nodiscard]] TENON_HOT inline numbered_type plain_type(const descriptor* d) noexcept {
