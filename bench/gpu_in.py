@@ -43,7 +43,7 @@ MOST_OVER_FLOOR = 1.6
 #: Both call `__dlpack__` with the stream alone; what lies above the floor is checks, and letting go of the capsule. JAX
 #: names no stream, so that the device is asked whether it is done, which the floor does not care for.
 MOST_OVER_FLOOR_CUPY = 1.8
-MOST_OVER_FLOOR_JAX = 2.5
+MOST_OVER_FLOOR_JAX = 1.9
 #: nanobind goes through torch's Python method `__dlpack__`.
 LEAST_FOR_NANOBIND = 10
 

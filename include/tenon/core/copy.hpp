@@ -10,8 +10,8 @@
 #include <system_error>
 #include <thread>
 
-#include <tenon/core/attributes.hpp>
 #include <tenon/core/allocate.hpp>
+#include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/tensor.hpp>
 
