@@ -48,7 +48,7 @@ CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 23
 
 # --- the environment ------------------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ $(VENV)/.libs-asked: $(VENV)/.made-$(VERSION) FORCE
 # Finished only when nothing was skipped, so that a library that could not be had is asked for again.
 $(VENV)/.libs-done: $(VENV)/.libs-asked tools/install_libs.py
 	$(call say,installing into $(VENV): $(LIBS))
-	$(if $(filter torch%,$(LIBS)),@echo "    torch brings about 5 GB with it; with every library $(VENV) takes about 7.5 GB")
+	$(if $(filter torch%,$(LIBS)),@echo "    torch brings about 5 GB with it; with every library $(VENV) takes about 9 GB")
 	@$(PY) tools/install_libs.py $(VENV)/libs.txt $(LIBS)
 	@grep -q ' skipped: ' $(VENV)/libs.txt || touch $@
 
