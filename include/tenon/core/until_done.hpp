@@ -213,9 +213,11 @@ struct late_owner {
 /// What an owner lets go of late, or the owner itself.
 [[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
     using late = tenon::detail::box<detail_done::late_owner>;
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): a temporary one is refused below
     return owner.release_function() == &late::release ? static_cast<late*>(owner.subject())->object.owner
                                                       : owner;
 }
+const keep_alive& kept_by(keep_alive&& owner) = delete;
 
 /// Whether the two are one stream, which has their work in order.
 [[nodiscard]] inline bool is_same_stream(device where, void* one, void* other) noexcept {
