@@ -628,6 +628,20 @@ assert counter.releases == 1
 
 
 @isolated
+def test_F79_what_a_table_raises_when_a_release_asks_it_is_nobodys():
+    run_isolated("""
+from test_producer_cuda import *
+driver, array, told = Driver(), exchange_class()(device=CUDA, data=NOWHERE), []
+fakes.work_on(OTHER)
+tenon_exports.there_and_back(array, None)
+fakes.work_on(-3)
+with patch.object(sys, "unraisablehook", told.append):
+    assert questions(lent_out) == 1
+assert not told, told
+""")
+
+
+@isolated
 def test_F79_what_was_postponed_asks_the_driver_of_its_own_device():
     driver, hip, counter = Driver(), Driver("HIP"), Counter()
     capsule = lent_out(counter, device=ROCM)

@@ -341,13 +341,15 @@ int table_allocate(abi::dl_tensor*, abi::managed_tensor_versioned**, void* conte
     if (set_error != nullptr) set_error(context, "MemoryError", "fakes: never");
     return -1;
 }
-std::intptr_t work_stream = 0;  // what every table says it works on; -1: it fails, -2: it throws
+// What every table says it works on; -1: it fails, -2: it throws, -3: it fails with an exception of Python's.
+std::intptr_t work_stream = 0;
 long stream_questions = 0;
 int table_stream(std::int32_t, std::int32_t, void** out) {
     ++stream_questions;
     if (work_stream == -2) throw std::runtime_error("a table function that throws");
+    if (work_stream == -3) PyErr_SetString(PyExc_RuntimeError, "a table function that fails");
     *out = reinterpret_cast<void*>(work_stream);
-    return work_stream == -1 ? -1 : 0;
+    return work_stream < 0 ? -1 : 0;
 }
 PyObject* work_on(PyObject*, PyObject* number) {
     work_stream = static_cast<std::intptr_t>(PyLong_AsSsize_t(number));
