@@ -9,6 +9,12 @@
 
 #include <tenon/core/attributes.hpp>
 
+/// What tests put at every such point: there anything may change that is not held. It stands before the call, so that
+/// whatever was looked at earlier, and is used later, is out of date; what the call itself answers is not.
+#if !defined(TENON_FOREIGN_CODE_POINT)
+#define TENON_FOREIGN_CODE_POINT() ((void)0)
+#endif
+
 namespace tenon {
 
 /// Runs `fn`, which may let go of the GIL and want it back. When the interpreter is being finalized, CPython
@@ -19,6 +25,7 @@ namespace tenon {
 template <class Fn>
 TENON_HOT inline decltype(auto) foreign_code(Fn&& fn) {
     try {
+        TENON_FOREIGN_CODE_POINT();
         return std::forward<Fn>(fn)();
     } catch (const ::abi::__forced_unwind&) {
         for (;;) pause();
@@ -27,6 +34,7 @@ TENON_HOT inline decltype(auto) foreign_code(Fn&& fn) {
 #else
 template <class Fn>
 TENON_HOT inline decltype(auto) foreign_code(Fn&& fn) {
+    TENON_FOREIGN_CODE_POINT();
     return std::forward<Fn>(fn)();
 }
 #endif
