@@ -44,7 +44,7 @@ CXX_FILES = $(shell find include python tests bench examples fuzz tools \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
 .PHONY: help demo test test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers test-asan test-asan-cpp test-asan-python \
-	bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy check-layers check-headers fmt clean FORCE
+	bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy check-layers check-foreign-code check-headers fmt clean FORCE
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
@@ -97,8 +97,9 @@ demo: $(VENV)/.package ## the two-minute tour: builds the package, installs NumP
 
 # --- tests ----------------------------------------------------------------------------------------
 
-test: ## layers, headers, C++ tests, Python tests, and a summary
+test: ## layers, calls of others, headers, C++ tests, Python tests, and a summary
 	@$(MAKE) check-layers
+	@$(MAKE) check-foreign-code
 	@$(MAKE) check-headers
 	@$(MAKE) test-cpp
 	@$(MAKE) test-python
@@ -206,9 +207,10 @@ bench-gpu-here:
 
 # --- checks ---------------------------------------------------------------------------------------
 
-check: ## format, clang-tidy, layers, headers
+check: ## format, clang-tidy, layers, calls of others, headers
 	@$(MAKE) check-format
 	@$(MAKE) check-layers
+	@$(MAKE) check-foreign-code
 	@$(MAKE) check-headers
 	@$(MAKE) check-tidy
 
@@ -227,6 +229,10 @@ check-tidy: $(VENV)/.tools-lint $(VENV)/.tools-build $(VENV)/.tools-test ## clan
 check-layers: $(VENV)/.made-$(VERSION) ## does any #include go up or sideways?
 	$(call say,checking the layers)
 	@$(PY) tools/check_layers
+
+check-foreign-code: $(VENV)/.made-$(VERSION) ## does anything call code of others but through foreign_code?
+	$(call say,checking the calls that can run code of others)
+	@$(PY) tools/check_foreign_code
 
 check-headers: $(VENV)/.made-$(VERSION) ## does every header compile alone, with a banner, within 500 lines?
 	$(call say,compiling every header alone)

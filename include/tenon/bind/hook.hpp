@@ -106,7 +106,7 @@ private:
 /// What an object that is called by vectorcall is called by: its `__name__`.
 struct own_name {
     [[nodiscard]] static std::string name_of(PyObject* self) {
-        const py::ref name = py::ref::take(PyObject_GetAttrString(self, "__name__"));
+        const py::ref name = py::ref::take(py::call::attr(self, "__name__"));
         const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
         PyErr_Clear();
         return text != nullptr ? text : "";

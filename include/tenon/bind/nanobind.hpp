@@ -76,7 +76,7 @@ void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope,
             const Extra&... extra) {
     bool overloads_hooked = false;
     if constexpr (!takes_arrays<Args...>) {
-        const py::ref before = py::ref::take(PyObject_GetAttrString(scope.value, name.value));
+        const py::ref before = py::ref::take(py::call::attr(scope.value, name.value));
         if (!before) PyErr_Clear();
         overloads_hooked = before && is_hooked(before.get());
     }

@@ -119,7 +119,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call) {
     const pyb::function_record& function = call.func;
     PyMethodDef* definition = function.def;  // of the first overload
     if (definition == nullptr && function.scope && function.name != nullptr) {
-        const py::ref found = py::ref::take(PyObject_GetAttrString(function.scope.ptr(), function.name));
+        const py::ref found = py::ref::take(py::call::attr(function.scope.ptr(), function.name));
         if (!found) PyErr_Clear();
         definition = definition_of(found.get());
     }
@@ -155,8 +155,7 @@ namespace bind::detail {
 
 inline void hook_members(PyObject* scope, std::vector<PyObject*>& seen) {
     seen.push_back(scope);
-    const auto members =
-        pybind11::reinterpret_steal<pybind11::object>(PyObject_GetAttrString(scope, "__dict__"));
+    const auto members = pybind11::reinterpret_steal<pybind11::object>(py::call::attr(scope, "__dict__"));
     if (!members) throw pybind11::error_already_set();
     const pybind11::dict copy(members);
     for (const auto& [name, member] : copy) {

@@ -9,8 +9,9 @@
 
 #include <tenon/core/attributes.hpp>
 
-/// What tests put at every such point: there anything may change that is not held. It stands before the call, so that
-/// whatever was looked at earlier, and is used later, is out of date; what the call itself answers is not.
+/// What tests put at every such point: there anything may change that is not held. It stands before the call,
+/// so that whatever was looked at earlier, and is used later, is out of date; what the call itself answers is
+/// not.
 #if !defined(TENON_FOREIGN_CODE_POINT)
 #define TENON_FOREIGN_CODE_POINT() ((void)0)
 #endif

@@ -51,6 +51,32 @@ inline int dict_item(PyObject* dict, PyObject* key, PyObject** out) noexcept {
 #endif
     });
 }
+/// The same of a key that is text: a new reference, or null without an error.
+inline PyObject* dict_item(PyObject* dict, const char* key) noexcept {
+    return foreign_code([&] {
+        PyObject* const found = PyDict_GetItemString(dict, key);
+        Py_XINCREF(found);
+        return found;
+    });
+}
+/// What is there under the key, or `value`, put there if nothing was: a new reference, or null with an
+/// exception.
+inline PyObject* dict_item_or_set(PyObject* dict, PyObject* key, PyObject* value) noexcept {
+    return foreign_code([&] {
+        PyObject* const found = PyDict_SetDefault(dict, key, value);
+        Py_XINCREF(found);
+        return found;
+    });
+}
+inline int set_dict_item(PyObject* dict, PyObject* key, PyObject* value) noexcept {
+    return foreign_code([&] { return PyDict_SetItem(dict, key, value); });
+}
+inline int set_dict_item(PyObject* dict, const char* key, PyObject* value) noexcept {
+    return foreign_code([&] { return PyDict_SetItemString(dict, key, value); });
+}
+inline int delete_dict_item(PyObject* dict, PyObject* key) noexcept {
+    return foreign_code([&] { return PyDict_DelItem(dict, key); });
+}
 inline int dict_contains(PyObject* dict, PyObject* key) noexcept {
     return foreign_code([&] { return PyDict_Contains(dict, key); });
 }
@@ -88,6 +114,15 @@ inline PyObject* keyword_call(PyObject* callable, PyObject* const* args, PyObjec
 
 inline PyObject* import_module(const char* name) noexcept {
     return foreign_code([&] { return PyImport_ImportModule(name); });
+}
+/// A module that has been imported: a new reference, or null, with an exception or without.
+inline PyObject* imported_module(const char* name) noexcept {
+    return foreign_code([&]() -> PyObject* {
+        PyObject* const text = PyUnicode_FromString(name);
+        PyObject* const found = text != nullptr ? PyImport_GetModule(text) : nullptr;
+        Py_XDECREF(text);
+        return found;
+    });
 }
 inline PyObject* one_argument(PyObject* callable, PyObject* argument) noexcept {
     return foreign_code([&] { return PyObject_CallOneArg(callable, argument); });

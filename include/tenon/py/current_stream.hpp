@@ -25,15 +25,14 @@ namespace tenon::py {
 /// capsules that are named by their signature.
 [[nodiscard]] inline library_stream find_library_stream(const framework_habits& habits) noexcept {
     if (habits.stream_module == nullptr) return nullptr;
-    const ref name = ref::take(PyUnicode_FromString(habits.stream_module));
-    const ref module = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref module = ref::take(call::imported_module(habits.stream_module));
     const ref functions = module ? ref::take(call::attr(module.get(), "__pyx_capi__")) : ref();
-    PyObject* const capsule = functions && PyDict_CheckExact(functions.get())
-                                  ? PyDict_GetItemString(functions.get(), habits.stream_function)
-                                  : nullptr;
+    const ref capsule = functions && PyDict_CheckExact(functions.get())
+                            ? ref::take(call::dict_item(functions.get(), habits.stream_function))
+                            : ref();
     static constexpr const char signature[] = "intptr_t (int)";
-    void* const found = capsule != nullptr && PyCapsule_IsValid(capsule, signature) != 0
-                            ? PyCapsule_GetPointer(capsule, signature)
+    void* const found = capsule && PyCapsule_IsValid(capsule.get(), signature) != 0
+                            ? PyCapsule_GetPointer(capsule.get(), signature)
                             : nullptr;
     PyErr_Clear();
     return reinterpret_cast<library_stream>(found);
@@ -174,8 +173,7 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
     if (driver == nullptr || driver->started != 0) return;
     const error_guard keep;
-    const ref name = ref::take(PyUnicode_FromString("torch"));
-    const ref module = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref module = ref::take(call::imported_module("torch"));
     const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
     const ref capsule =
         type && PyType_Check(type.get())

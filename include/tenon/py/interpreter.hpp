@@ -271,7 +271,7 @@ private:
                                name, "The description of a tensor contradicts itself.", bases.get(), nullptr))
                          : ref();
         if (!made || shared == nullptr) return made.release();
-        return ref::borrow(PyDict_SetDefault(shared, key.get(), made.get())).release();
+        return call::dict_item_or_set(shared, key.get(), made.get());
     }
 
     void clear() noexcept {
@@ -300,15 +300,15 @@ private:
         if (!key) return false;
         {
             const ref last = ref::take(PyCapsule_New(this, capsule_name, &interpreter::on_gone));
-            if (!last || PyDict_SetItem(dict, key.get(), last.get()) != 0) return false;
+            if (!last || call::set_dict_item(dict, key.get(), last.get()) != 0) return false;
         }
         const ref self = ref::take(PyCapsule_New(this, capsule_name, nullptr));
         const ref hook = self ? ref::take(PyCFunction_New(&close_def, self.get())) : ref();
-        const ref atexit = hook ? ref::take(PyImport_ImportModule("atexit")) : ref();
+        const ref atexit = hook ? ref::take(call::import_module("atexit")) : ref();
         const ref done = atexit ? ref::take(call::method(atexit.get(), "register", "O", hook.get())) : ref();
         if (done) return true;
         const error_guard keep;
-        (void)PyDict_DelItem(dict, key.get());  // nobody may be told of an interpreter we give up on
+        (void)call::delete_dict_item(dict, key.get());  // nobody may be told of an interpreter we give up on
         return false;
     }
 

@@ -276,7 +276,7 @@ namespace detail {
 
 /// What an allocator reports becomes an exception of the kind it names.
 inline void raise_reported(void*, const char* kind, const char* message) noexcept {
-    const ref builtins = ref::take(PyImport_ImportModule("builtins"));
+    const ref builtins = ref::take(call::import_module("builtins"));
     const ref named = builtins && kind != nullptr ? ref::take(call::attr(builtins.get(), kind)) : ref();
     PyErr_Clear();
     const bool is_exception = named && PyExceptionClass_Check(named.get());

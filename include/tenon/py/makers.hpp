@@ -33,9 +33,9 @@ struct library_function {
                                                     ref function) noexcept {
     PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
     const ref key = all != nullptr ? ref::take(PyUnicode_FromString(name.c_str())) : ref();
-    PyObject* const kept = key ? PyDict_SetDefault(all, key.get(), function.get()) : nullptr;
-    if (kept == nullptr) return {};
-    const bool same = kept == function.get();
+    const ref kept = key ? ref::take(call::dict_item_or_set(all, key.get(), function.get())) : ref();
+    if (!kept) return {};
+    const bool same = kept.get() == function.get();
     return {std::move(function), same};
 }
 
@@ -44,8 +44,7 @@ struct library_function {
     const std::size_t dot = path.find('.');
     // The package of an object that exists has been imported; what is not there is not looked for.
     const std::string root(path.substr(0, dot));
-    const ref package = ref::take(PyUnicode_FromString(root.c_str()));
-    ref found = package ? ref::take(PyImport_GetModule(package.get())) : ref();
+    ref found = ref::take(call::imported_module(root.c_str()));
     std::size_t from = dot;
     while (found && from != std::string_view::npos) {
         const std::size_t end = path.find('.', from + 1);

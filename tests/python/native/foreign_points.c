@@ -1,7 +1,8 @@
-/* tests/python/native/foreign_points.c: runs a function of the test's at the points where code of others can run.
+/* tests/python/native/foreign_points.c: runs a function of the test's at the points where code of others can
+ * run.
  *
- *   arm(function, at)   calls function() at the point of this number from now on, counted from 0; at every one if `at` is -1
- *   disarm()            no more of it; returns how many points there were
+ *   arm(function, at)   calls function() at the point of this number from now on, counted from 0; at every
+ * one if `at` is -1 disarm()            no more of it; returns how many points there were
  *
  * The modules that are to be watched must be loaded after this one, and this one with RTLD_GLOBAL. */
 #define PY_SSIZE_T_CLEAN

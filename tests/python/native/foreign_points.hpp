@@ -1,5 +1,5 @@
-// tests/python/native/foreign_points.hpp: tells the module foreign_points, where it is loaded first, of every point where
-// code of others can run. Included before everything else in the native modules of the tests.
+// tests/python/native/foreign_points.hpp: tells the module foreign_points, where it is loaded first, of every
+// point where code of others can run. Included before everything else in the native modules of the tests.
 #pragma once
 
 #if defined(__GNUC__)

@@ -9,6 +9,7 @@
 #include <tenon/core/stream_order.hpp>
 #include <tenon/core/tensor_ref.hpp>
 #include <tenon/py/byte_strides.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -87,7 +88,7 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
     const ref stream = !interface            ? ref()
                        : ready.is_captured() ? ref::borrow(Py_None)
                                              : ref::take(PyLong_FromVoidPtr(number));
-    if (!stream || PyDict_SetItemString(interface.get(), "stream", stream.get()) != 0) return nullptr;
+    if (!stream || call::set_dict_item(interface.get(), "stream", stream.get()) != 0) return nullptr;
     return interface.release();
 }
 

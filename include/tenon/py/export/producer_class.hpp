@@ -76,8 +76,7 @@ template <class Functions>
 [[nodiscard]] bool add_buffer_methods(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
     const auto add = [&](const char* name, void* function) {
-        const ref model =
-            ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyByteArray_Type), name));
+        const ref model = ref::take(call::attr(reinterpret_cast<PyObject*>(&PyByteArray_Type), name));
         if (!model) return false;
         auto* const base = reinterpret_cast<PyWrapperDescrObject*>(model.get())->d_base;
         return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, base, function)));

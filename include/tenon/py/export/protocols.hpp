@@ -219,7 +219,7 @@ namespace detail {
 #else
     const ref dict = ref::borrow(type->tp_dict);
 #endif
-    return dict && PyDict_SetItemString(dict.get(), name, value.get()) == 0;
+    return dict && call::set_dict_item(dict.get(), name, value.get()) == 0;
 }
 
 /// Gives a type the exchange table, under the name of DLPack 1.3.

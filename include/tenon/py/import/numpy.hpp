@@ -111,9 +111,12 @@ TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const descrip
         return false;
     // The descriptor is followed only once it is seen to be the descriptor.
     if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return false;
-    PyObject* const data = PyDict_GetItemString(interface.get(), "data");
-    PyObject* const shape = PyDict_GetItemString(interface.get(), "shape");
-    PyObject* const typestr = PyDict_GetItemString(interface.get(), "typestr");
+    const ref data_item = ref::take(call::dict_item(interface.get(), "data"));
+    const ref shape_item = ref::take(call::dict_item(interface.get(), "shape"));
+    const ref typestr_item = ref::take(call::dict_item(interface.get(), "typestr"));
+    PyObject* const data = data_item.get();
+    PyObject* const shape = shape_item.get();
+    PyObject* const typestr = typestr_item.get();
     const ref number = ref::take(call::attr(descr.get(), "num"));
     std::uintptr_t address = 0;
     std::uintptr_t type_num = 0;
@@ -176,8 +179,7 @@ namespace detail {
 /// where it has been.
 [[nodiscard]] inline PyTypeObject* checked_ndarray(interpreter& here) noexcept {
     if (here.numpy_layout.load(std::memory_order_acquire) == 0) {
-        PyObject* const modules = PyImport_GetModuleDict();
-        const ref numpy = ref::borrow(modules != nullptr ? PyDict_GetItemString(modules, "numpy") : nullptr);
+        const ref numpy = ref::take(call::imported_module("numpy"));
         const ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
         const bool holds = ndarray && layout_holds(numpy.get(), ndarray.get());
         // An interrupt is not an answer: it is left standing, and the question open.
