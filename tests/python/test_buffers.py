@@ -86,6 +86,10 @@ FORMATS = {  # format, item size: dtype, or the exception
     ("L", 8): "uint64", ("L", 4): "uint32", ("q", 8): "int64", ("Q", 8): "uint64", ("n", 8): "int64",
     ("N", 8): "uint64", ("e", 2): "float16", ("f", 4): "float32", ("d", 8): "float64", ("Zf", 8): "complex64",
     ("Zd", 16): "complex128", ("@i", 4): "int32", ("=i", 4): "int32", ("=q", 8): "int64", ("=l", 4): "int32",
+    ("F", 8): "complex64", ("D", 16): "complex128", ("@F", 8): "complex64",  # Python 3.14's struct and ctypes
+    ("<D" if sys.byteorder == "little" else ">D", 16): "complex128",
+    (">F" if sys.byteorder == "little" else "<F", 8): BufferError, ("F", 4): MALFORMED, ("D", 8): MALFORMED,
+    ("G", 32): BufferError, ("ZD", 16): BufferError,
     ("<d" if sys.byteorder == "little" else ">d", 8): "float64", ("<b", 1): "int8", (">B", 1): "uint8",
     (">i" if sys.byteorder == "little" else "<i", 4): BufferError,
     ("!d" if sys.byteorder == "little" else "<d", 8): BufferError,

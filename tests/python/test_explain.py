@@ -199,11 +199,13 @@ def test_gpu_memory_goes_to_the_cpu_first():
 # --- how it is said ---------------------------------------------------------------------------------
 
 
-def test_shared():
-    answer = tenon.explain(memory(), "torch")
-    assert answer == ("torch", "shared", "", "", ())
+@pytest.mark.parametrize("target", ["numpy", "torch"])
+def test_shared(target):
+    need_here(target)  # or there would be a note
+    answer = tenon.explain(memory(), target)
+    assert answer == (target, "shared", "", "", ())
     assert answer.zero_copy
-    assert str(answer) == "Shared with torch."
+    assert str(answer) == f"Shared with {target}."
 
 
 def test_refused():

@@ -618,7 +618,8 @@ def test_empty_like_torch_is_memory_of_torch():
 def test_empty_like_numpy_is_memory_of_numpy():
     a = tenon_exports.empty_like(np.ones(1), (2, 3), "int16")
     assert (a.flags.owndata, a.flags.writeable, a.base) == (True, True, None)
-    assert sys.getrefcount(a) == 2
+    alone = np.ones((2, 3))  # how many references one local name counts for, Python 3.14 changed
+    assert sys.getrefcount(a) == sys.getrefcount(alone)
     a.resize((4, 3), refcheck=False)
     assert a.tolist()[:2] == [[0x0707] * 3] * 2
 

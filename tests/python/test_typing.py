@@ -17,25 +17,34 @@ import tenon
 ROOT = Path(__file__).parents[2]
 # What a user writes, and what the package itself is: as sources, because checkers are lenient with what is installed.
 SOURCES = ROOT / "python"
-CHECKED = [ROOT / "tests" / "typing", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
+TYPED = ROOT / "tests" / "typing"
+CHECKED = [TYPED / "public_api.py", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
+CHECKED_WITH = {"torch": TYPED / "torch_api.py"}  # what a library's own types are needed for
 PLANTED = "import tenon\nt: int = tenon.asdlpack(b'x')\nt.no_such_thing()\ntenon.from_pointer('x', 1, 'int8')\n"
 
 
-def checker(module: str) -> None:
+def installed(module: str) -> None:
+    """Or a skip that says so."""
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
 
 
-def mypy(tmp_path: Path, *files: Path) -> subprocess.CompletedProcess[str]:
-    checker("mypy")
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What mypy has read, a large library among it, is not read again."""
+    return tmp_path_factory.mktemp("mypy")
+
+
+def mypy(cache: Path, *files: Path) -> subprocess.CompletedProcess[str]:
+    installed("mypy")
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary",
-               f"--cache-dir={tmp_path}", f"--python-executable={sys.executable}", "--explicit-package-bases"]  # fmt: skip
+               f"--cache-dir={cache}", f"--python-executable={sys.executable}", "--explicit-package-bases"]  # fmt: skip
     env = {**os.environ, "MYPYPATH": str(SOURCES)}
     return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=500, cwd=ROOT, env=env)
 
 
 def pyright(tmp_path: Path, *files: Path) -> list[str]:
-    checker("basedpyright")
+    installed("basedpyright")
     config = tmp_path / "pyrightconfig.json"
     config.write_text(json.dumps({
         "include": [str(f) for f in files], "extraPaths": [str(SOURCES)], "typeCheckingMode": "strict", "pythonVersion": "3.10",
@@ -59,8 +68,12 @@ def pyright(tmp_path: Path, *files: Path) -> list[str]:
     ]
 
 
-def test_mypy_finds_nothing(tmp_path):
-    done = mypy(tmp_path, *CHECKED)
+def test_every_typed_program_is_checked():
+    assert set(TYPED.glob("*.py")) <= {*CHECKED, *CHECKED_WITH.values()}
+
+
+def test_mypy_finds_nothing(cache):
+    done = mypy(cache, *CHECKED)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -68,10 +81,18 @@ def test_pyright_finds_nothing(tmp_path):
     assert pyright(tmp_path, *CHECKED) == []
 
 
-def test_both_find_what_is_planted(tmp_path):
+@pytest.mark.parametrize("library", CHECKED_WITH)
+def test_both_know_the_types_of(library, cache, tmp_path):
+    installed(library)
+    done = mypy(cache, CHECKED_WITH[library])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert pyright(tmp_path, CHECKED_WITH[library]) == []
+
+
+def test_both_find_what_is_planted(tmp_path, cache):
     wrong = tmp_path / "wrong.py"
     wrong.write_text(PLANTED)
-    lines = {line for line in (2, 3, 4) if f"wrong.py:{line}:" in mypy(tmp_path / "cache", wrong).stdout}
+    lines = {line for line in (2, 3, 4) if f"wrong.py:{line}:" in mypy(cache, wrong).stdout}
     assert lines == {2, 3, 4}
     found = pyright(tmp_path, wrong)
     assert {line for line in (2, 3, 4) if any(f"wrong.py:{line}:" in told for told in found)} == {2, 3, 4}
@@ -81,10 +102,11 @@ def test_both_find_what_is_planted(tmp_path):
 
 
 def stubtest(module: str) -> subprocess.CompletedProcess[str]:
-    checker("mypy")
+    installed("mypy")
     return subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--ignore-disjoint-bases",
-         "--ignore-unused-allowlist", "--allowlist", str(ROOT / "tests" / "typing" / "stubtest.txt")],
+         "--ignore-unused-allowlist", "--allowlist", str(TYPED / "stubtest.txt"),
+         "--mypy-config-file", str(ROOT / "pyproject.toml")],
         capture_output=True, text=True, timeout=500, cwd=ROOT,
     )  # fmt: skip
 

@@ -15,6 +15,13 @@
 #define TENON_PRIVATE
 #endif
 
+/// What the function returns refers to nothing in its arguments: for compilers that warn of it otherwise.
+#if __has_cpp_attribute(gnu::no_dangling)
+#define TENON_NO_DANGLING [[gnu::no_dangling]]
+#else
+#define TENON_NO_DANGLING
+#endif
+
 /// For the host and the device: kernels may call it too.
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define TENON_HD __host__ __device__

@@ -148,13 +148,17 @@ struct parsed_format {
 }
 
 namespace detail {
-/// For each one-letter buffer format, its line in the table plus one; zero for none.
+/// For each one-letter buffer format, its line in the table plus one; zero for none. The complex numbers have
+/// two spellings: a letter in Python 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
 TENON_PRIVATE inline constexpr auto line_of_letter = [] {
     std::array<std::uint8_t, 128> lines{};
     for (std::size_t i = 0; i < dtype_table.size(); ++i) {
         const std::string_view format = dtype_table[i].buffer_format;
-        if (format.size() == 1)
-            lines[static_cast<unsigned char>(format[0])] = static_cast<std::uint8_t>(i + 1);
+        const char letter = format.size() == 1 ? format[0]
+                            : format == "Zf"   ? 'F'
+                            : format == "Zd"   ? 'D'
+                                               : '\0';
+        if (letter != '\0') lines[static_cast<unsigned char>(letter)] = static_cast<std::uint8_t>(i + 1);
     }
     return lines;
 }();

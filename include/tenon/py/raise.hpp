@@ -65,7 +65,7 @@ public:
 /// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
 /// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.
 template <class T>
-[[nodiscard]] T or_raise(result<T>&& r) {
+[[nodiscard]] TENON_NO_DANGLING T or_raise(result<T>&& r) {
     if (!r) [[unlikely]] {
         raise(r.error(), "tenon: ");
         throw python_error();
