@@ -98,38 +98,44 @@ void run_deleter(memory_object* memory) noexcept {
     if (!done) PyErr_WriteUnraisable(deleter.get());
 }
 
-/// How often the collector has looked at everything; -1 with an exception set where that cannot be known.
-[[nodiscard]] long long whole_collections() noexcept {
-    const py::ref gc = py::ref::take(py::call::import_module("gc"));
-    const py::ref stats = gc ? py::ref::take(py::call::method(gc.get(), "get_stats", nullptr)) : py::ref();
-    const py::ref last = stats ? py::ref::take(PySequence_GetItem(stats.get(), -1)) : py::ref();
-    const py::ref count =
-        last ? py::ref::take(PyMapping_GetItemString(last.get(), "collections")) : py::ref();
-    return count ? PyLong_AsLongLong(count.get()) : -1;
-}
+// Whoever has everything collected expects it to be gone: what was kept for its deleter is looked at once
+// more, as soon as the collection is over. Collections of the young come often, and leave it to later ones.
+std::atomic<bool> kept_something{false};  ///< the collection that is going on
 
-std::atomic<bool> collecting_again{false};
-std::atomic<long long> collected_before{-1};
-
-/// Runs on the main thread when the collection that it was asked for in is over.
 int collect_again(void*) noexcept {
-    collecting_again = false;
     const py::error_guard keep;
-    if (inherited > 0 && whole_collections() > collected_before) {
-        const py::ref gc = py::ref::take(py::call::import_module("gc"));
-        const py::ref found = gc ? py::ref::take(py::call::method(gc.get(), "collect", nullptr)) : py::ref();
-    }
+    const py::ref gc = py::ref::take(py::call::import_module("gc"));
+    const py::ref found = gc ? py::ref::take(py::call::method(gc.get(), "collect", nullptr)) : py::ref();
     return 0;
 }
 
-/// Whoever has everything collected expects it to be gone: what was kept for its deleter is looked at once
-/// more. Collections of the young come often, and leave it to later ones.
-void ask_for_another_collection() noexcept {
-    if (py::is_finalizing() || PyInterpreterState_Get() != PyInterpreterState_Main()) return;
-    if (collecting_again.exchange(true)) return;
+/// `gc.callbacks` calls it with a phase and a dictionary.
+PyObject* collection_goes_on(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     const py::error_guard keep;
-    collected_before = whole_collections();
-    if (collected_before < 0 || Py_AddPendingCall(collect_again, nullptr) != 0) collecting_again = false;
+    if (count == 2 && PyUnicode_Check(args[0]) && PyDict_Check(args[1]) &&
+        PyUnicode_CompareWithASCIIString(args[0], "stop") == 0 && kept_something.exchange(false) &&
+        inherited > 0) {
+        PyObject* const generation = PyDict_GetItemString(args[1], "generation");
+        // Full or not: only a later collection is lost.
+        if (generation != nullptr && PyLong_Check(generation) && PyLong_AsLong(generation) == 2)
+            static_cast<void>(Py_AddPendingCall(collect_again, nullptr));
+    }
+    Py_RETURN_NONE;
+}
+
+void ask_for_another_collection() noexcept {
+    static PyMethodDef definition = {"collect_again", py::detail::as_method(collection_goes_on),
+                                     METH_FASTCALL, nullptr};
+    static std::atomic<bool> listens{false};
+    if (py::is_finalizing() || PyInterpreterState_Get() != PyInterpreterState_Main()) return;
+    kept_something = true;
+    if (listens.exchange(true)) return;
+    const py::error_guard keep;
+    const py::ref gc = py::ref::take(py::call::import_module("gc"));
+    const py::ref callbacks = gc ? py::ref::take(py::call::attr(gc.get(), "callbacks")) : py::ref();
+    const py::ref function = py::ref::take(PyCFunction_New(&definition, nullptr));
+    if (callbacks && function && PyList_Check(callbacks.get()))
+        static_cast<void>(PyList_Append(callbacks.get(), function.get()));
 }
 
 /// Called by the collector alone, before it takes anything apart.

@@ -220,7 +220,6 @@ def test_F84_threads():
 
 def seen_by_finalizers(reaching: bool) -> None:
     """Views that objects of the same cycle look at when they are finalized, made before the Tensor and after it."""
-    np = need("numpy")
     b, seen = Block(), []
 
     class Looker:
@@ -233,7 +232,7 @@ def seen_by_finalizers(reaching: bool) -> None:
             release = b.give_back
             self.t = b.tensor(self.free if reaching else lambda ptr: release(ptr))
             self.after = Looker()
-            self.before.view, self.after.view = np.asarray(self.t), memoryview(self.t)
+            self.before.view, self.after.view = memoryview(self.t), memoryview(self.t)
             self.before.buffer = self.after.buffer = self
 
         def free(self, ptr):
@@ -256,6 +255,23 @@ def test_F84_every_finalizer_of_the_cycle_sees_the_memory():
 @isolated
 def test_F84_every_finalizer_sees_it_where_the_deleter_reaches_it():
     seen_by_finalizers(reaching=True)
+
+
+@isolated
+def test_F84_an_array_that_the_cycle_holds():
+    """NumPy's arrays hide what they hold from the collector: the memory goes when the array does, and not before."""
+    np = need("numpy")
+    b, seen = Block(), []
+
+    class Looker:
+        def __del__(self):
+            seen.append(self.view.tolist())
+
+    looker = Looker()
+    looker.view, looker.itself = np.asarray(b.tensor(lambda ptr: b.give_back(ptr))), looker
+    del looker
+    collected(b)
+    assert seen == [[1, 2, 3, 4]]
 
 
 @isolated
