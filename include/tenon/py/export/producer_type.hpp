@@ -177,13 +177,6 @@ inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
     return -1;
 }
 
-/// Without this, having a length would make an empty Tensor false, and one without axes an error.
-inline int truth_of_tensor(PyObject*) noexcept {
-    PyErr_SetString(PyExc_ValueError,
-                    "tenon: a Tensor is neither true nor false; ask for `t is None`, `t.size` or `t.item()`");
-    return -1;
-}
-
 inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
     PyErr_SetString(PyExc_TypeError,
                     "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
@@ -203,6 +196,8 @@ using tensor_protocols = protocols<tensor_source>;
         protocol[3],
         protocol[4],
         protocol[5],
+        {"__complex__", tensor_protocols::as_complex, METH_NOARGS, nullptr},
+        {"__bytes__", tensor_protocols::as_bytes, METH_NOARGS, nullptr},
         {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
     };
@@ -260,7 +255,10 @@ using tensor_protocols = protocols<tensor_source>;
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
-        {Py_nb_bool, reinterpret_cast<void*>(truth_of_tensor)},
+        {Py_nb_int, reinterpret_cast<void*>(tensor_protocols::as_int)},
+        {Py_nb_float, reinterpret_cast<void*>(tensor_protocols::as_float)},
+        {Py_nb_bool, reinterpret_cast<void*>(tensor_protocols::as_bool)},
+        {Py_nb_index, reinterpret_cast<void*>(tensor_protocols::as_index)},
         {Py_tp_getset, properties},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
