@@ -50,7 +50,7 @@ PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
     if (!Py_IS_TYPE(obj, type)) return argument::wrong("the argument", "a tenon.Tensor", obj), nullptr;
-    return as_text(read(*py::held_tensor(obj)));
+    return read(*py::held_tensor(obj));
 } catch (...) {
     py::raise_caught();
     return nullptr;
@@ -59,11 +59,14 @@ PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
 }  // namespace
 
 PyObject* dtype_of(PyObject*, PyObject* obj) noexcept {
-    return read_tensor(obj, [](const tensor& t) { return name(t.dtype()); });
+    return read_tensor(obj, [](const tensor& t) { return as_text(name(t.dtype())); });
 }
 
 PyObject* device_of(PyObject*, PyObject* obj) noexcept {
-    return read_tensor(obj, [](const tensor& t) { return name(t.device()); });
+    return read_tensor(obj, [](const tensor& t) {
+        const device where = t.device();
+        return Py_BuildValue("(ii)", where.type, where.id);
+    });
 }
 
 PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept try {

@@ -177,6 +177,22 @@ inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
     return -1;
 }
 
+/// NumPy's own word for the element type: NumPy asks for it where `dtype` is a name. TypeError where it has
+/// none.
+[[nodiscard]] inline PyObject* numpy_dtype_of(const tensor& t) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    const dtype type = t.dtype();
+    const bool padded = t.is_subbyte_padded();
+    const auto functions = numpy_abi::functions::find(*here);
+    PyObject* const made = functions ? numpy::descriptor_for(type, padded, *functions) : nullptr;
+    if (made != nullptr || PyErr_ExceptionMatches(PyExc_BufferError) == 0) return made;
+    const ref refusal = pending_exception();
+    const ref text = ref::take(foreign_code([&] { return PyObject_Str(refusal.get()); }));
+    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
+    return nullptr;
+}
+
 inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
     PyErr_SetString(PyExc_TypeError,
                     "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
@@ -210,6 +226,7 @@ using tensor_protocols = protocols<tensor_source>;
             "strides", "Step along each axis, in elements (not bytes)."),
         make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
                                                                                 "Name of the element type."),
+        make_property<numpy_dtype_of>("__numpy_dtype__", "NumPy's word for the element type."),
         make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
             "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
         make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
