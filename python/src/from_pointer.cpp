@@ -1,7 +1,9 @@
 // python/src/from_pointer.cpp: memory that is known by its address alone becomes a Tensor.
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tenon/py/arguments.hpp>
@@ -58,20 +60,97 @@ constexpr long long highest = std::numeric_limits<std::int64_t>::max();
     return true;
 }
 
-/// What a pointer's memory belongs to: a Python object, so that the collector sees through it. It has no
-/// finalizer: those of a whole garbage cycle run before anything is taken apart, while others may still look
-/// at the memory. Its deleter runs when it is deallocated, and then nobody can.
+/// What a pointer's memory belongs to: a Python object, so that the collector sees through it. Its deleter
+/// runs when it is deallocated, and then nobody can look at the memory.
+///
+/// Not so simple where the collector takes a cycle apart: what the deleter needs would be cleared before.
+/// Therefore the collector, which tells whatever it is about to take apart, is shown an *heir* that it has
+/// not seen yet and that has the deleter now. This is a reference from outside, so the deleter stays whole,
+/// and runs when the memory is deallocated. If it reaches the memory itself (`free.t`, `self.free`) that is
+/// kept, too, until another collection finds nothing but them: then all finalizers of the cycle have run, and
+/// the heir's, which is the deleter, is the last.
 struct memory_object {
     PyObject_HEAD PyObject* owner;
     PyObject* deleter;
     void* address;
+    memory_object* heir;  ///< unknown to the collector until it is needed; an heir has none
 };
+
+/// Deleters that heirs have.
+std::atomic<int> inherited{0};
 
 int traverse_memory(PyObject* self, visitproc visit, void* arg) noexcept {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(reinterpret_cast<memory_object*>(self)->owner);
     Py_VISIT(reinterpret_cast<memory_object*>(self)->deleter);
+    Py_VISIT(reinterpret_cast<memory_object*>(self)->heir);
     return 0;
+}
+
+/// Once, whoever has it.
+void run_deleter(memory_object* memory) noexcept {
+    const py::ref deleter = py::ref::take(std::exchange(memory->deleter, nullptr));
+    if (!deleter) return;
+    if (memory->heir == nullptr) --inherited;
+    const py::ref address = py::ref::take(PyLong_FromVoidPtr(memory->address));
+    const py::ref done =
+        address ? py::ref::take(py::call::one_argument(deleter.get(), address.get())) : py::ref();
+    if (!done) PyErr_WriteUnraisable(deleter.get());
+}
+
+// Whoever has everything collected expects it to be gone: what was kept for its deleter is looked at once
+// more, as soon as the collection is over. Collections of the young come often, and leave it to later ones.
+std::atomic<bool> kept_something{false};  ///< the collection that is going on
+
+int collect_again(void*) noexcept {
+    const py::error_guard keep;
+    const py::ref gc = py::ref::take(py::call::import_module("gc"));
+    const py::ref found = gc ? py::ref::take(py::call::method(gc.get(), "collect", nullptr)) : py::ref();
+    return 0;
+}
+
+/// `gc.callbacks` calls it with a phase and a dictionary.
+PyObject* collection_goes_on(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
+    const py::error_guard keep;
+    if (count == 2 && PyUnicode_Check(args[0]) && PyDict_Check(args[1]) &&
+        PyUnicode_CompareWithASCIIString(args[0], "stop") == 0 && kept_something.exchange(false) &&
+        inherited > 0) {
+        PyObject* const generation = PyDict_GetItemString(args[1], "generation");
+        // Full or not: only a later collection is lost.
+        if (generation != nullptr && PyLong_Check(generation) && PyLong_AsLong(generation) == 2)
+            static_cast<void>(Py_AddPendingCall(collect_again, nullptr));
+    }
+    Py_RETURN_NONE;
+}
+
+void ask_for_another_collection() noexcept {
+    static PyMethodDef definition = {"collect_again", py::detail::as_method(collection_goes_on),
+                                     METH_FASTCALL, nullptr};
+    static std::atomic<bool> listens{false};
+    if (py::is_finalizing() || PyInterpreterState_Get() != PyInterpreterState_Main()) return;
+    kept_something = true;
+    if (listens.exchange(true)) return;
+    const py::error_guard keep;
+    const py::ref gc = py::ref::take(py::call::import_module("gc"));
+    const py::ref callbacks = gc ? py::ref::take(py::call::attr(gc.get(), "callbacks")) : py::ref();
+    const py::ref function = py::ref::take(PyCFunction_New(&definition, nullptr));
+    if (callbacks && function && PyList_Check(callbacks.get()))
+        static_cast<void>(PyList_Append(callbacks.get(), function.get()));
+}
+
+/// Called by the collector alone, before it takes anything apart.
+void finalize_memory(PyObject* self) noexcept {
+    auto* const memory = reinterpret_cast<memory_object*>(self);
+    if (memory->deleter == nullptr) return;
+    if (memory->heir == nullptr) {
+        const py::error_guard keep;
+        run_deleter(memory);
+        return;
+    }
+    memory->heir->deleter = std::exchange(memory->deleter, nullptr);
+    ++inherited;
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(memory->heir));
+    ask_for_another_collection();
 }
 
 void dealloc_memory(PyObject* self) noexcept {
@@ -80,17 +159,27 @@ void dealloc_memory(PyObject* self) noexcept {
     PyObject_GC_UnTrack(self);
     {
         const py::error_guard keep;  // the deleter may not see what is pending
-        if (memory->deleter != nullptr) {
-            const py::ref address = py::ref::take(PyLong_FromVoidPtr(memory->address));
-            const py::ref done =
-                address ? py::ref::take(py::call::one_argument(memory->deleter, address.get())) : py::ref();
-            if (!done) PyErr_WriteUnraisable(memory->deleter);
-        }
-        py::call::drop(memory->deleter);
+        run_deleter(memory);
+        if (memory->heir != nullptr) run_deleter(memory->heir);
+        py::call::drop(reinterpret_cast<PyObject*>(memory->heir));
         py::call::drop(memory->owner);
     }
     type->tp_free(self);
     Py_DECREF(type);
+}
+
+/// Memory and its heir, without a deleter yet; null with an exception set.
+[[nodiscard]] memory_object* make_memory(PyTypeObject* type, PyObject* owner, void* address) noexcept {
+    py::ref made = py::ref::take(type->tp_alloc(type, 0));
+    auto* const memory = reinterpret_cast<memory_object*>(made.get());
+    auto* const heir = memory != nullptr ? PyObject_GC_New(memory_object, type) : nullptr;  // not tracked
+    if (heir == nullptr) return nullptr;
+    heir->owner = heir->deleter = nullptr;
+    heir->heir = nullptr;
+    heir->address = memory->address = address;
+    memory->owner = py::ref::borrow(owner).release();
+    memory->heir = heir;
+    return reinterpret_cast<memory_object*>(made.release());
 }
 
 }  // namespace
@@ -100,6 +189,7 @@ PyObject* make_memory_type(PyObject* module) noexcept {
         {Py_tp_doc, const_cast<char*>("What the memory of tenon.from_pointer belongs to.")},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_memory)},
         {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_memory)},
+        {Py_tp_finalize, reinterpret_cast<void*>(finalize_memory)},
         {0, nullptr},
     };
     PyType_Spec spec = {
@@ -154,11 +244,9 @@ PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count
             PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is going down");
             return nullptr;
         }
-        keeper = py::ref::take(memory_type->tp_alloc(memory_type, 0));
-        if (!keeper) return nullptr;
-        memory = reinterpret_cast<memory_object*>(keeper.get());
-        memory->owner = py::ref::borrow(args[7]).release();
-        memory->address = address;
+        memory = make_memory(memory_type, args[7], address);
+        if (memory == nullptr) return nullptr;
+        keeper = py::ref::take(reinterpret_cast<PyObject*>(memory));
     }
     auto made = tensor::own(info, py::detail::keep_object(keeper.get(), here));
     if (!made) return py::raise(made.error(), "tenon: from_pointer(): ");

@@ -24,6 +24,7 @@ PyObject* inspect_type(PyObject* module, PyObject* obj) noexcept;
 PyObject* dtype_of(PyObject* module, PyObject* obj) noexcept;
 PyObject* device_of(PyObject* module, PyObject* obj) noexcept;
 PyObject* dtype_name(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
+PyObject* meanings(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept;
 PyObject* device_name(PyObject* module, PyObject* pair) noexcept;
 PyObject* device_pair(PyObject* module, PyObject* name) noexcept;
 

@@ -84,7 +84,8 @@ template <class... Args>
 
 /// What keeps the memory: ("object" or "buffer", the type of it), or ("struct", None), ("arrow", None) or
 /// ("memory", None). None when nothing does.
-[[nodiscard]] PyObject* owner_of(const keep_alive& owner) noexcept {
+[[nodiscard]] PyObject* owner_of(const keep_alive& any) noexcept {
+    const keep_alive& owner = gpu::kept_by(any);
     const auto of_type = [](const char* kind, PyObject* kept) {
         return Py_BuildValue("(sO)", kind,
                              kept != nullptr ? reinterpret_cast<PyObject*>(Py_TYPE(kept)) : Py_None);
@@ -93,6 +94,8 @@ template <class... Args>
     if (release == nullptr) return none();
     if (release == py::detail::release_object)
         return of_type("object", static_cast<PyObject*>(owner.subject()));
+    if (release == py::detail::release_interface)  // the object, and what it said
+        return of_type("object", PyTuple_GET_ITEM(static_cast<PyObject*>(owner.subject()), 0));
     if (release == py::detail::release_buffer)
         return of_type("buffer", static_cast<Py_buffer*>(owner.subject())->obj);
     if (release == py::arrow::detail::release_array) return of_type("arrow", nullptr);

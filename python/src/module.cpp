@@ -111,6 +111,7 @@ PyMethodDef functions[] = {
     {"dtype_of", dtype_of, METH_O, nullptr},
     {"device_of", device_of, METH_O, nullptr},
     {"dtype_name", py::detail::as_method(dtype_name), METH_FASTCALL, nullptr},
+    {"meanings", py::detail::as_method(meanings), METH_FASTCALL, nullptr},
     {"device_name", device_name, METH_O, nullptr},
     {"device_pair", device_pair, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},

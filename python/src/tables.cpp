@@ -1,10 +1,12 @@
 // python/src/tables.cpp: the tables of element types and devices, as the Python half of the package reads
 // them.
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include <tenon/core/device.hpp>
 #include <tenon/core/dtype_names.hpp>
+#include <tenon/core/number.hpp>
 #include <tenon/py/arguments.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/export.hpp>
@@ -48,7 +50,7 @@ PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
     if (!Py_IS_TYPE(obj, type)) return argument::wrong("the argument", "a tenon.Tensor", obj), nullptr;
-    return as_text(read(*py::held_tensor(obj)));
+    return read(*py::held_tensor(obj));
 } catch (...) {
     py::raise_caught();
     return nullptr;
@@ -57,11 +59,14 @@ PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
 }  // namespace
 
 PyObject* dtype_of(PyObject*, PyObject* obj) noexcept {
-    return read_tensor(obj, [](const tensor& t) { return name(t.dtype()); });
+    return read_tensor(obj, [](const tensor& t) { return as_text(name(t.dtype())); });
 }
 
 PyObject* device_of(PyObject*, PyObject* obj) noexcept {
-    return read_tensor(obj, [](const tensor& t) { return name(t.device()); });
+    return read_tensor(obj, [](const tensor& t) {
+        const device where = t.device();
+        return Py_BuildValue("(ii)", where.type, where.id);
+    });
 }
 
 PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept try {
@@ -78,6 +83,27 @@ PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcep
 } catch (...) {
     py::raise_caught();
     return nullptr;
+}
+
+/// `(code, bits)`, at most 8: what each number of so many bits means, in order.
+PyObject* meanings(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
+    if (!has_arguments("meanings", 2, count)) return nullptr;
+    long long code = 0;
+    long long bits = 0;
+    if (!argument::read_integer("code", "an integer from 0 to 255", args[0], 0, 255, code) ||
+        !argument::read_integer("bits", "an integer from 1 to 8", args[1], 1, 8, bits))
+        return nullptr;
+    const dtype type(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits));
+    py::ref all = py::ref::take(PyTuple_New(Py_ssize_t{1} << bits));
+    for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all.get()); ++i) {
+        const auto element = static_cast<std::uint8_t>(i);
+        const auto value = read_number(type, &element);
+        if (!value) return argument::wrong("code", "that of a type known here", args[0]), nullptr;
+        PyObject* const item = py::to_python(*value);
+        if (item == nullptr) return nullptr;
+        PyTuple_SET_ITEM(all.get(), i, item);
+    }
+    return all.release();
 }
 
 PyObject* device_name(PyObject*, PyObject* pair) noexcept try {

@@ -10,6 +10,10 @@ from tenon import _core
 #: What libraries call otherwise than DLPack.
 _OTHER_NAMES = {"gpu": "cuda", "hip": "rocm", "mps": "metal", "xpu": "oneapi"}
 
+#: What comes of asking an object that is not what it seems. Everything else, too deep a recursion or an interrupt, has
+#: nothing to do with what is asked, and is passed on.
+WHAT_LIARS_RAISE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, NotImplementedError)
+
 
 class device(str):
     """Where memory is: its name, which is a string, and DLPack's numbers for it.
@@ -97,14 +101,14 @@ def pair_of(value: Any) -> tuple[int, int]:
 
 
 def _pair_or_none(value: Any) -> tuple[int, int] | None:
-    """The same, and None for what is none. Never raises."""
+    """The same, and None for what is none. Passes on what is no answer: an interrupt, no memory, no stack."""
     try:
         if issubclass(type(value), device):  # and not isinstance(), which believes what an object says of itself
             pair: tuple[int, int] = value._pair
             return pair
         word = value if issubclass(type(value), (str, tuple)) else _name_of(value)
         return None if word is None else _core.device_pair(word)
-    except Exception:  # an object that lies about itself is no device
+    except WHAT_LIARS_RAISE:  # an object that lies about itself is no device
         return None
 
 

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from tenon import _core
+from tenon._device import WHAT_LIARS_RAISE
 
 _TRIPLES: dict[str, tuple[int, int, int]] = {name: triple for name, triple, *_ in _core.DTYPES}
 _BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr}
@@ -104,10 +105,10 @@ class dtype(str):
 
 
 def _name_of(value: Any) -> tuple[str, tuple[int, int, int]] | None:
-    """The name and the triple of whatever people call an element type; None for what is none. Never raises."""
+    """The name and the triple of whatever people call an element type; None for what is none. Passes on what is no answer: an interrupt, no memory, no stack."""
     try:
         return _understood(value)
-    except Exception:  # an object that lies about itself is no element type
+    except WHAT_LIARS_RAISE:  # an object that lies about itself is no element type
         return None
 
 

@@ -143,33 +143,6 @@ _READ_BY_MEMORYVIEW = frozenset("bBhHiIqQfd")
 _FORMATS: dict[tuple[int, int, int], str] = {triple: format for _, triple, _, format, _ in _core.DTYPES}
 
 
-class SmallFloat(NamedTuple):
-    """A floating-point format that Python has no name for."""
-
-    exponent: int  # bits
-    mantissa: int  # bits
-    bias: int
-    #: ieee: all ones in the exponent are infinity or NaN; fn: all ones everywhere are NaN; fnuz: minus zero is NaN;
-    #: finite: neither
-    specials: str
-
-
-#: By DLPack's type code. float8_e8m0fnu has neither sign nor mantissa nor zero, and is a case of its own.
-SMALL_FLOATS = {
-    7: SmallFloat(3, 4, 3, "ieee"),
-    8: SmallFloat(4, 3, 7, "ieee"),
-    9: SmallFloat(4, 3, 11, "fnuz"),
-    10: SmallFloat(4, 3, 7, "fn"),
-    11: SmallFloat(4, 3, 8, "fnuz"),
-    12: SmallFloat(5, 2, 15, "ieee"),
-    13: SmallFloat(5, 2, 16, "fnuz"),
-    15: SmallFloat(2, 3, 1, "finite"),
-    16: SmallFloat(3, 2, 3, "finite"),
-    17: SmallFloat(2, 1, 1, "finite"),
-}
-_FLOAT8_E8M0FNU = 14
-
-
 class _Number(NamedTuple):
     """How one number of an element is read."""
 
@@ -210,29 +183,4 @@ def _from_bfloat16(code: int) -> float:
 @functools.cache
 def _meanings(code: int, bits: int) -> tuple[Any, ...]:
     """Of all numbers of so many bits."""
-    numbers = range(1 << bits)
-    if code == _UINT:
-        return tuple(numbers)
-    if code == _INT:
-        return tuple(n - (n >> bits - 1 << bits) for n in numbers)
-    if code == _FLOAT8_E8M0FNU:
-        return (*(math.ldexp(1.0, n - 127) for n in numbers[:-1]), math.nan)
-    return tuple(_from_small_float(n, SMALL_FLOATS[code]) for n in numbers)
-
-
-def _from_small_float(number: int, format: SmallFloat) -> float:
-    fraction, exponent = number % (1 << format.mantissa), (number >> format.mantissa) % (1 << format.exponent)
-    negative = number >> format.exponent + format.mantissa
-    highest, all_ones = exponent + 1 == 1 << format.exponent, fraction + 1 == 1 << format.mantissa
-    if (
-        (format.specials == "fnuz" and negative and not exponent and not fraction)
-        or (format.specials == "fn" and highest and all_ones)
-        or (format.specials == "ieee" and highest and fraction)
-    ):
-        return math.nan
-    if format.specials == "ieee" and highest:
-        magnitude = math.inf
-    else:  # below the lowest exponent there is no hidden one
-        hidden = 1 << format.mantissa if exponent else 0
-        magnitude = math.ldexp(hidden + fraction, max(exponent, 1) - format.bias - format.mantissa)
-    return -magnitude if negative else magnitude
+    return _core.meanings(code, bits)

@@ -61,9 +61,32 @@ TEST(Device, Parsing) {
     EXPECT_EQ(device_from_name("cuda"), device(dc::cuda, 0));
     EXPECT_EQ(device_from_name("cuda:1"), device(dc::cuda, 1));
     EXPECT_EQ(device_from_name("rocm:2147483647"), device(dc::rocm, INT32_MAX));
-    for (const char* wrong : {"", ":", ":0", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1 ", "cuda:1x",
-                              "cuda:0x1", "cuda:1:2", "cuda:2147483648", "cuda:99999999999999999999", " cuda",
-                              "CUDA", "gpu", "cud", "cudaa", "device(99):0"})
+    EXPECT_EQ(device_from_name("device(99):7"), device(99, 7));
+    EXPECT_EQ(device_from_name("device(-2)"), device(-2, 0));
+    for (const char* wrong : {"",
+                              ":",
+                              ":0",
+                              "cuda:",
+                              "cuda:-1",
+                              "cuda:+1",
+                              "cuda: 1",
+                              "cuda:1 ",
+                              "cuda:1x",
+                              "cuda:0x1",
+                              "cuda:1:2",
+                              "cuda:2147483648",
+                              "cuda:99999999999999999999",
+                              " cuda",
+                              "CUDA",
+                              "gpu",
+                              "cud",
+                              "cudaa",
+                              "device(99",
+                              "device()",
+                              "device(",
+                              "device(1):0",
+                              "device(99x)",
+                              "device(99):-1"})
         EXPECT_EQ(device_from_name(wrong), std::nullopt) << '"' << wrong << '"';
 }
 

@@ -43,7 +43,8 @@ template <class Struct>
     return tenon::detail::is_implausible(p) || reinterpret_cast<std::uintptr_t>(p) % alignof(Struct) != 0;
 }
 
-/// The beginning of a format, as long as any that can be taken; what goes on behind it is not read.
+/// The beginning of a format, as long as any that can be taken; what goes on behind it is not read. Enough to
+/// refuse by: what is cut is none that can be taken.
 class format_text {
 public:
     explicit format_text(const char* from) noexcept {
@@ -52,6 +53,7 @@ public:
             ++size_;
         }
     }
+    [[nodiscard]] bool is_cut() const noexcept { return size_ == sizeof text_; }
     [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
 private:
@@ -169,6 +171,8 @@ TENON_PRIVATE inline constexpr std::array refused_formats{
                 .with_advice("decode it first (pyarrow: dictionary_decode())");
         const detail::format_text text(s.format);
         const bool is_list = text.view().substr(0, 3) == "+w:";
+        if (is_list && text.is_cut())
+            return malformed("format", "the size of a fixed-size list is longer than any number");
         const dtype_entry* const element = detail::find_arrow_format(text.view());
         if (!is_list && element == nullptr) return detail::format_refused(text.view());
         if (s.n_children != (is_list ? 1 : 0))

@@ -105,21 +105,26 @@ TENON_PRIVATE inline constexpr std::array device_table{
     return kind + ":" + std::to_string(d.id);
 }
 
-/// Reads "cpu", "cuda", "cuda:1"; nullopt for anything else.
+/// Reads "cpu", "cuda", "cuda:1", and what `name` makes of a kind without one; nullopt for anything else.
 [[nodiscard]] inline std::optional<device> device_from_name(std::string_view text) noexcept {
     const std::size_t colon = text.find(':');
     const std::string_view kind = text.substr(0, colon);
-    std::int32_t id = 0;
-    if (colon != std::string_view::npos) {
-        const std::string_view digits = text.substr(colon + 1);
+    const auto read = [](std::string_view digits, std::int32_t& out) {
         const char* const last = digits.data() + digits.size();
         // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `last` is where it ends
-        const auto [end, fault] = std::from_chars(digits.data(), last, id);
-        if (fault != std::errc{} || end != last || id < 0) return std::nullopt;
-    }
+        const auto [end, fault] = std::from_chars(digits.data(), last, out);
+        return fault == std::errc{} && end == last;
+    };
+    device found;
+    if (colon != std::string_view::npos && (!read(text.substr(colon + 1), found.id) || found.id < 0))
+        return std::nullopt;
     for (const auto& e : detail::device_table)
-        if (e.name == kind) return device{e.type, id};
-    return std::nullopt;
+        if (e.name == kind) return device{e.type, found.id};
+    static constexpr std::string_view nameless = "device(";
+    if (kind.substr(0, nameless.size()) != nameless || kind.back() != ')' ||
+        !read(kind.substr(nameless.size(), kind.size() - nameless.size() - 1), found.type) || is_known(found))
+        return std::nullopt;
+    return found;
 }
 
 }  // namespace tenon

@@ -104,8 +104,6 @@ public:
     [[nodiscard]] result<void> check() const noexcept {
         if (fault_.problem != nullptr) [[unlikely]]
             return fault_;
-        if (has_zero_ && !nonzero_extents_fit()) [[unlikely]]
-            return malformed("shape", "the product of its other extents does not fit in 64 bits");
         const std::uintptr_t address =
             reinterpret_cast<std::uintptr_t>(tensor_.data) + static_cast<std::uintptr_t>(tensor_.byte_offset);
         const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
@@ -168,13 +166,6 @@ private:
         return out;
     }
     [[nodiscard]] std::size_t stored_rank() const noexcept { return static_cast<std::size_t>(tensor_.ndim); }
-    /// An extent of zero makes nothing of all the others; libraries multiply them all the same.
-    [[nodiscard]] bool nonzero_extents_fit() const noexcept {
-        std::int64_t bytes = dtype().itemsize();
-        for (const std::int64_t extent : shape())
-            if (extent > 0 && detail::mul_overflows(bytes, extent, bytes)) return false;
-        return true;
-    }
 
     abi::dl_tensor tensor_;  // its arrays are in `storage_`; null strides mean row-major
     std::uint64_t flags_;

@@ -136,6 +136,7 @@ public:
     /// Where the memory turns out to be.
     void set_device(tenon::device where) noexcept { tenon::detail::validator::set_device(*this, where); }
     void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
+    void mark_copied() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::is_copied); }
 
     keep_alive owner;
     bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive

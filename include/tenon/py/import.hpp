@@ -136,6 +136,16 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     return rung_result::refused;
 }
 
+/// Bytes that were made for us are a copy, which may have been forbidden.
+[[nodiscard]] inline rung_result unless_fresh(const import_options& options, acquired& out,
+                                              error& why) noexcept {
+    if (options.copy != false || !out.is_copied()) return rung_result::taken;
+    out.owner.reset();
+    why = refused("data", "the object makes a copy of its memory at every look, and copy=False was asked for")
+              .with_advice("allow the copy");
+    return rung_result::refused;
+}
+
 /// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
 struct tried_already {
     rung which;
@@ -260,7 +270,11 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                      ends_at(rung::buffer_protocol, plan.has_buffer,
                              [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
                     ends_at(rung::array_interface, true,
-                            [&] { return array_interface::take(obj, plan, policy, *here, out, why); }))) ||
+                            [&] {
+                                const rung_result got =
+                                    array_interface::take(obj, plan, policy, *here, out, why);
+                                return got == rung_result::taken ? unless_fresh(options, out, why) : got;
+                            }))) ||
                   ends_at(rung::arrow, true,
                           [&] { return arrow::take(obj, plan, options, *here, out, why); });
     if (answer == rung_result::raised && swallowed) {

@@ -71,21 +71,47 @@ struct TENON_PRIVATE class_source {
     [[nodiscard]] static PyObject* wrap(tensor&& t) noexcept { return to_python(std::move(t)); }
 };
 
-/// Since 3.12 a subclass has the slots of the buffer protocol by the methods it inherits, as all others.
+/// The method that stands for a slot, as `model` has it: subclasses have the slots of the methods they
+/// inherit.
+[[nodiscard]] inline bool add_slot_method(PyTypeObject* type, PyTypeObject& model, const char* name,
+                                          void* function) noexcept {
+    const ref known = ref::take(call::attr(reinterpret_cast<PyObject*>(&model), name));
+    if (!known) return false;
+    auto* const base = reinterpret_cast<PyWrapperDescrObject*>(known.get())->d_base;
+    return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, base, function)));
+}
+
+/// The buffer protocol is by methods, too, since 3.12.
 template <class Functions>
 [[nodiscard]] bool add_buffer_methods(PyTypeObject* type) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
-    const auto add = [&](const char* name, void* function) {
-        const ref model = ref::take(call::attr(reinterpret_cast<PyObject*>(&PyByteArray_Type), name));
-        if (!model) return false;
-        auto* const base = reinterpret_cast<PyWrapperDescrObject*>(model.get())->d_base;
-        return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, base, function)));
-    };
-    if (!add("__buffer__", reinterpret_cast<void*>(Functions::get_buffer)) ||
-        !add("__release_buffer__", reinterpret_cast<void*>(Functions::release_buffer)))
-        return false;
+    return add_slot_method(type, PyByteArray_Type, "__buffer__",
+                           reinterpret_cast<void*>(Functions::get_buffer)) &&
+           add_slot_method(type, PyByteArray_Type, "__release_buffer__",
+                           reinterpret_cast<void*>(Functions::release_buffer));
+#else
+    static_cast<void>(type);
+    return true;
 #endif
-    PyType_Modified(type);
+}
+
+/// int() and float() of a class that has neither of its own: its buffer would be read as text.
+template <class Functions>
+[[nodiscard]] bool add_numbers(PyTypeObject* type) noexcept {
+    static PyNumberMethods none;
+    if (type->tp_as_number == nullptr) type->tp_as_number = &none;
+    PyNumberMethods& own = *type->tp_as_number;
+    const bool is_bases = type->tp_base != nullptr && type->tp_base->tp_as_number == &own;
+    if (is_bases || own.nb_index != nullptr) return true;
+    if (own.nb_int == nullptr) {
+        own.nb_int = Functions::as_int;
+        if (!add_slot_method(type, PyLong_Type, "__int__", reinterpret_cast<void*>(own.nb_int))) return false;
+    }
+    if (own.nb_float == nullptr) {
+        own.nb_float = Functions::as_float;
+        if (!add_slot_method(type, PyLong_Type, "__float__", reinterpret_cast<void*>(own.nb_float)))
+            return false;
+    }
     return true;
 }
 
@@ -105,7 +131,9 @@ template <class Source>
     }
     type->tp_as_buffer->bf_getbuffer = functions::get_buffer;
     type->tp_as_buffer->bf_releasebuffer = functions::release_buffer;
-    return add_buffer_methods<functions>(type);
+    const bool done = add_buffer_methods<functions>(type) && add_numbers<functions>(type);
+    PyType_Modified(type);
+    return done;
 }
 
 /// Only a class that nobody has seen as it was can be changed: TypeError otherwise.

@@ -177,11 +177,20 @@ inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
     return -1;
 }
 
-/// Without this, having a length would make an empty Tensor false, and one without axes an error.
-inline int truth_of_tensor(PyObject*) noexcept {
-    PyErr_SetString(PyExc_ValueError,
-                    "tenon: a Tensor is neither true nor false; ask for `t is None`, `t.size` or `t.item()`");
-    return -1;
+/// NumPy's own word for the element type: NumPy asks for it where `dtype` is a name. TypeError where it has
+/// none.
+[[nodiscard]] inline PyObject* numpy_dtype_of(const tensor& t) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    const dtype type = t.dtype();
+    const bool padded = t.is_subbyte_padded();
+    const auto functions = numpy_abi::functions::find(*here);
+    PyObject* const made = functions ? numpy::descriptor_for(type, padded, *functions) : nullptr;
+    if (made != nullptr || PyErr_ExceptionMatches(PyExc_BufferError) == 0) return made;
+    const ref refusal = pending_exception();
+    const ref text = ref::take(foreign_code([&] { return PyObject_Str(refusal.get()); }));
+    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
+    return nullptr;
 }
 
 inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
@@ -203,6 +212,8 @@ using tensor_protocols = protocols<tensor_source>;
         protocol[3],
         protocol[4],
         protocol[5],
+        {"__complex__", tensor_protocols::as_complex, METH_NOARGS, nullptr},
+        {"__bytes__", tensor_protocols::as_bytes, METH_NOARGS, nullptr},
         {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
     };
@@ -215,6 +226,7 @@ using tensor_protocols = protocols<tensor_source>;
             "strides", "Step along each axis, in elements (not bytes)."),
         make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
                                                                                 "Name of the element type."),
+        make_property<numpy_dtype_of>("__numpy_dtype__", "NumPy's word for the element type."),
         make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
             "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
         make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
@@ -260,7 +272,10 @@ using tensor_protocols = protocols<tensor_source>;
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
-        {Py_nb_bool, reinterpret_cast<void*>(truth_of_tensor)},
+        {Py_nb_int, reinterpret_cast<void*>(tensor_protocols::as_int)},
+        {Py_nb_float, reinterpret_cast<void*>(tensor_protocols::as_float)},
+        {Py_nb_bool, reinterpret_cast<void*>(tensor_protocols::as_bool)},
+        {Py_nb_index, reinterpret_cast<void*>(tensor_protocols::as_index)},
         {Py_tp_getset, properties},
         {Py_tp_methods, methods},
         {Py_tp_members, members},

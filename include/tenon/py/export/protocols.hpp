@@ -15,6 +15,7 @@
 #include <tenon/py/export/buffer.hpp>
 #include <tenon/py/export/dlpack.hpp>
 #include <tenon/py/export/exchange_table.hpp>
+#include <tenon/py/export/number.hpp>
 #include <tenon/py/export/numpy.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -173,6 +174,36 @@ struct TENON_PRIVATE protocols {
         return answer_get_buffer(*t, self, view, flags);
     }
     static void release_buffer(PyObject*, Py_buffer* view) noexcept { answer_release_buffer(view); }
+
+    static PyObject* as_int(PyObject* self) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_int(*t, Source::lends) : nullptr;
+    }
+    static PyObject* as_float(PyObject* self) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_float(*t, Source::lends) : nullptr;
+    }
+    static PyObject* as_complex(PyObject* self, PyObject*) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_complex(*t, Source::lends) : nullptr;
+    }
+    static int as_bool(PyObject* self) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_bool(*t, Source::lends) : -1;
+    }
+    static PyObject* as_index(PyObject* self) noexcept {
+        acquired room;
+        const tensor_ref* const t = Source::read(self, room);
+        return t != nullptr ? answer_index(*t, Source::lends) : nullptr;
+    }
+    /// Python would take an index for a length.
+    static PyObject* as_bytes(PyObject* self, PyObject*) noexcept {
+        return foreign_code([&] { return PyBytes_FromObject(self); });
+    }
 
     /// Ending with an empty entry, as everything here that CPython reads.
     static constexpr std::size_t method_count = 6;

@@ -35,6 +35,23 @@ namespace detail {
     return fields.typestr && fields.shape ? rung_result::taken : rung_result::absent;
 }
 
+/// Whether the bytes were made for this look, and are a copy then: nobody holds them but us and the
+/// dictionary (null if there is none), and nobody holds that but us. A view made anew proves nothing: what it
+/// is of may stay. Of objects that are no bytes it is not known whose memory they show.
+[[nodiscard]] inline bool is_fresh(PyObject* data, PyObject* dict) noexcept {
+    if (dict != nullptr && Py_REFCNT(dict) != 1) return false;
+    Py_ssize_t holders = dict != nullptr ? 2 : 1;
+    if (PyMemoryView_Check(data)) {
+        if (Py_REFCNT(data) != holders) return false;
+        data = PyMemoryView_GET_BASE(data);
+        holders = 1;
+    }
+    if (data == nullptr) return false;
+    // Python itself has every string of one byte, once.
+    if (PyBytes_CheckExact(data)) return Py_REFCNT(data) == holders || PyBytes_GET_SIZE(data) == 1;
+    return PyByteArray_CheckExact(data) && Py_REFCNT(data) == holders;
+}
+
 /// Holds the buffer that stands behind the description, and checks that no element lies outside it.
 [[nodiscard]] inline rung_result take_from_buffer(PyObject* source, std::int64_t offset, bool immutable,
                                                   const interface_description& said, import_policy policy,
@@ -82,7 +99,8 @@ namespace detail {
         if (call::optional_attr(obj, here.array_interface, &found) < 0) return rung_result::raised;
         dict = ref::take(found);
     }
-    if (dict && dict.get() != Py_None) {
+    const bool has_dict = dict && dict.get() != Py_None;
+    if (has_dict) {
         if (!PyDict_Check(dict.get())) {
             why = malformed("__array_interface__", "it is not a dictionary");
             return rung_result::refused;
@@ -113,7 +131,11 @@ namespace detail {
             why = malformed("data", "there is neither an address nor a buffer");
             return rung_result::refused;
         }
-        return detail::take_from_buffer(source, offset, plan.immutable, said, policy, here, out, why);
+        const bool fresh = fields.data && detail::is_fresh(source, has_dict ? dict.get() : nullptr);
+        const auto got =
+            detail::take_from_buffer(source, offset, plan.immutable, said, policy, here, out, why);
+        if (got == rung_result::taken && fresh && !out.empty()) out.mark_copied();
+        return got;
     }
 
     const abi::dl_tensor t{

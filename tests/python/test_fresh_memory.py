@@ -1,0 +1,136 @@
+# tests/python/test_fresh_memory.py: an object that makes its bytes anew at every look has been copied, not shared.
+from __future__ import annotations
+
+import array
+import ctypes
+
+import pytest
+from real_support import COPIED, READ_ONLY, has, need
+
+import tenon
+import tenon._core
+
+SHAPE = (2, 3)
+
+
+class Host:
+    """An `__array_interface__` over six bytes, made by `look` each time."""
+
+    def __init__(self, look, **kept):
+        self.look, self.kept = look, kept
+        self.__dict__.update(kept)
+
+    @property
+    def __array_interface__(self):
+        return self.look(self)
+
+
+def described(data):
+    return {"version": 3, "shape": SHAPE, "typestr": "|u1", "data": data}
+
+
+MEMORY = bytearray(b"abcdef")
+STATIC = (ctypes.c_uint8 * 6)(*range(6))
+DICT = described(bytes(range(6)))
+
+FRESH = {
+    "bytes": Host(lambda self: described(bytes(MEMORY))),
+    "bytearray": Host(lambda self: described(bytearray(MEMORY))),
+    "memoryview of fresh bytes": Host(lambda self: described(memoryview(bytes(MEMORY)))),
+    "with an offset": Host(lambda self: {**described(bytes(8)), "offset": 2}),
+}
+SHARED = {
+    "bytes that the object has": Host(lambda self: described(self.data), data=bytes(MEMORY)),
+    "bytearray that the object has": Host(lambda self: described(self.data), data=MEMORY),
+    "view made anew of memory that stays": Host(lambda self: described(memoryview(MEMORY))),
+    "view of bytes that stay": Host(lambda self: described(memoryview(self.data)), data=bytes(MEMORY)),
+    "dictionary that the object has": Host(lambda self: self.said, said=described(bytes(MEMORY))),
+    "dictionary of the module": Host(lambda self: DICT),
+    "address": Host(lambda self: described((ctypes.addressof(STATIC), False))),
+    "array": Host(lambda self: described(self.data), data=array.array("B", MEMORY)),
+    "memory of somebody else": Host(lambda self: described((ctypes.c_uint8 * 6).from_buffer(MEMORY))),
+}
+
+
+@pytest.mark.parametrize("host", FRESH.values(), ids=FRESH)
+def test_F95_fresh_bytes_are_a_copy(host):
+    t = tenon.asdlpack(host)
+    assert t.flags & COPIED and t.shape == SHAPE
+    assert tenon.inspect(host).copied
+    said = tenon.explain(host, "numpy")
+    assert not said and said.outcome == "copied" and "makes a copy" in said.reason
+    with pytest.raises(BufferError, match="copy=False"):
+        tenon.asdlpack(host, copy=False)
+
+
+@pytest.mark.parametrize("host", SHARED.values(), ids=SHARED)
+def test_F95_memory_that_stays_is_shared(host):
+    t = tenon.asdlpack(host)
+    assert not t.flags & COPIED and tenon.asdlpack(host, copy=False).data_ptr == t.data_ptr
+    assert not tenon.inspect(host).copied and tenon.explain(host, "numpy")
+
+
+def test_F95_fresh_attributes_of_the_second_version():
+    class Old:
+        __array_typestr__, __array_shape__ = "|u1", (6,)
+
+        @property
+        def __array_data__(self):
+            return bytes(MEMORY)
+
+    assert tenon.asdlpack(Old()).flags & COPIED
+    Old.__array_data__ = bytes(MEMORY)
+    assert not tenon.asdlpack(Old()).flags & COPIED
+
+
+def test_F95_one_byte_and_none():
+    """Python has each byte once: nobody's memory. Where there is nothing, nothing is copied."""
+    one = Host(lambda self: {**described(bytes(MEMORY[:1])), "shape": (1,)})
+    none = Host(lambda self: {**described(bytes(MEMORY[:0])), "shape": (0,)})
+    assert tenon.asdlpack(one).flags & COPIED and not tenon.asdlpack(none).flags & COPIED
+    assert tenon.explain(none, "numpy")
+
+
+def test_copy_true_is_memory_of_ones_own():
+    t = tenon.asdlpack(FRESH["bytes"], copy=True)
+    assert not t.readonly and bytes(t) == MEMORY
+
+
+@pytest.mark.skipif(not has("PIL"), reason="pillow is not installed")
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "F", "I"])
+def test_F95_pillow(mode):
+    need("PIL")
+    from PIL import Image
+
+    image = Image.new(mode, (4, 3))
+    t = tenon.asdlpack(image)
+    assert t.flags & COPIED and t.flags & READ_ONLY and t.shape[:2] == (3, 4)
+    said = tenon.explain(image, "torch")
+    assert said.outcome == "copied" and not said.zero_copy
+    image.putpixel((0, 0), 7 if len(t.shape) == 2 else (7,) * t.shape[2])
+    assert not any(bytes(memoryview(t))), "what was taken does not follow"
+
+
+@pytest.mark.skipif(not has("PIL"), reason="pillow is not installed")
+def test_F95_pillow_without_a_copy():
+    """Refused, or by another protocol that does share: then it follows."""
+    from PIL import Image
+
+    image = Image.new("L", (4, 3))
+    try:
+        t = tenon.asdlpack(image, copy=False)
+    except BufferError as e:
+        assert "copy=False" in str(e)
+    else:
+        assert not t.flags & COPIED
+        image.putpixel((0, 0), 7)
+        assert bytes(memoryview(t))[0] == 7
+
+
+def test_the_owner_of_an_interface():
+    for host in (SHARED["address"], Host(lambda self: DICT | {"data": (ctypes.addressof(STATIC), True)})):
+        assert tenon.asdlpack(host).owner is host
+        seen = tenon.inspect(host)
+        assert seen.rung == "__array_interface__" and seen.owner.endswith("Host") and "buffer" not in seen.owner
+        assert tenon.inspect(tenon.asdlpack(host)).owner == seen.owner
+    assert tenon.inspect(SHARED["bytes that the object has"]).owner == "buffer of bytes"
