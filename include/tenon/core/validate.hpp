@@ -102,24 +102,24 @@ struct validator {
             return a;
         };
         std::int64_t size = 1;
-        std::int64_t low = 0;
-        std::int64_t high = 0;
+        std::int64_t far = 0;  // how far each axis reaches, or-ed
         for (std::size_t i = 0; i < n; ++i) {
             const raw_axis a = store(i);
             const std::int64_t steps = one_less(a.extent);
             std::int64_t reach = 0;
-            if (steps < 0 || mul_overflows(size, a.extent, size) || mul_overflows(steps, a.stride, reach) ||
-                (reach < 0 ? add_overflows(low, reach, low) : add_overflows(high, reach, high)))
+            if (steps < 0 || mul_overflows(size, a.extent, size) || mul_overflows(steps, a.stride, reach))
                 [[unlikely]] {
                 while (++i < n) (void)store(i);
                 return false;
             }
+            far |= reach;
         }
         const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        const auto below = std::uint64_t{0} - static_cast<std::uint64_t>(low);
-        if (!is_near(size | high) || size <= 0 || address == 0 || !is_near(address | t.byte_offset) ||
-            (low != 0 && (!is_near(below) || below * static_cast<std::uint64_t>(itemsize) > address)))
-            [[unlikely]]
+        if (size <= 0 || !is_near(size) || address == 0 || !is_near(address | t.byte_offset)) [[unlikely]]
+            return false;
+        // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
+        if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
+            (far > 0 || !is_low_end_near(storage, n, itemsize, address))) [[unlikely]]
             return false;
         fill(t, flags, version, storage, size, out);
         return true;
@@ -185,6 +185,22 @@ private:
     template <class Int>
     TENON_HOT static bool is_near(Int value) noexcept {
         return (static_cast<std::uint64_t>(value) >> 58U) == 0;
+    }
+
+    /// The last question to a layout with steps backwards: no axis reaches further than 2^52 elements in
+    /// either direction, and all of them together not below the first address. The products are known to fit.
+    TENON_COLD [[nodiscard]] static bool is_low_end_near(const std::int64_t* storage, std::size_t n,
+                                                         std::int64_t itemsize,
+                                                         std::uintptr_t address) noexcept {
+        std::uint64_t far = 0;
+        std::uint64_t below = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t reach = one_less(storage[i]) * storage[n + i];
+            const std::int64_t backwards = reach >> 63;  // all bits, or none
+            far |= static_cast<std::uint64_t>(reach ^ backwards);
+            below -= static_cast<std::uint64_t>(reach & backwards);
+        }
+        return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
     }
 
     /// The steps along an axis; negative for one that is empty or has a negative extent, unless that is the
