@@ -2,10 +2,16 @@
 // it is asked for when the description is wrong.
 
 #include <gtest/gtest.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,6 +51,46 @@ TEST(Allocate, AlignedAtEverySize) {
         for (const std::int64_t size : {n - 1, n, n + 1})
             expect_fresh(allocate<std::uint8_t>(size), {size}, size);
 }
+
+#if defined(__linux__)
+/// What the kernel was told of the memory at an address (its `VmFlags`); empty where it does not say.
+std::string told_of(const void* memory) {
+    std::ifstream maps("/proc/self/smaps");
+    bool inside = false;
+    for (std::string line; std::getline(maps, line);) {
+        std::uintptr_t from = 0;
+        std::uintptr_t to = 0;
+        char dash = 0;
+        std::istringstream read(line);
+        if (read >> std::hex >> from >> dash >> to && dash == '-')
+            inside = from <= reinterpret_cast<std::uintptr_t>(memory) &&
+                     reinterpret_cast<std::uintptr_t>(memory) < to;
+        if (inside && line.starts_with("VmFlags:")) return line + ' ';
+    }
+    return "";
+}
+
+TEST(Allocate, LargeMemoryAsksForLargePages) {
+    const int here = 0;
+    if (!std::ifstream("/sys/kernel/mm/transparent_hugepage/enabled") || told_of(&here).empty())
+        GTEST_SKIP() << "a kernel without large pages, or that does not say what it was told";
+    const auto middle = [](const tenon::result<tenon::tensor>& t) {
+        return static_cast<const std::byte*>(t->data()) + t->nbytes() / 2;
+    };
+    for (const std::int64_t size : {std::int64_t{4} << 20U, std::int64_t{100} << 20U}) {
+        const auto large = allocate<std::uint8_t>(size);
+        ASSERT_TRUE(large);
+        EXPECT_NE(told_of(middle(large)).find(" hg "), std::string::npos) << size;
+    }
+    // A small piece, in a mapping of its own: one of the allocator's may have been part of a large one.
+    constexpr std::size_t room = std::size_t{4} << 20U;
+    void* const fresh = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(fresh, MAP_FAILED);
+    tenon::detail::ask_for_large_pages(fresh, room - 1);
+    EXPECT_EQ(told_of(fresh).find(" hg "), std::string::npos);
+    munmap(fresh, room);
+}
+#endif
 
 TEST(Allocate, ByTypeByNameByValue) {
     expect_fresh(allocate<double>({2, 3}), {2, 3}, 48);

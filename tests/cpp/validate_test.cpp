@@ -362,6 +362,122 @@ TEST(Validate, EveryWidthOfExtentsAndStrides) {
     EXPECT_LT(accepted, 60000);
 }
 
+// --- the quick check ---------------------------------------------------------------------------------
+
+/// What the quick check and the whole one say of a layout.
+struct verdicts {
+    bool quick, whole;
+    std::int64_t quick_size, whole_size;
+};
+
+verdicts both_checks(spec s) {
+    struct borrowed : tenon::tensor_ref {
+        std::int64_t storage[128];
+    } quickly, wholly;
+    const abi::dl_tensor t = describe(s);
+    const std::size_t n = s.shape.size();
+    const auto axis = [&](std::size_t i) { return tenon::detail::raw_axis{s.shape[i], (*s.strides)[i]}; };
+    const bool quick = tenon::detail::validator::is_ordinary_layout(t, s.type.itemsize(), 0, {1, 3},
+                                                                    quickly.storage, quickly, axis);
+    // Whatever it says, all axes are there for whoever looks closer.
+    EXPECT_TRUE(std::equal(s.shape.begin(), s.shape.end(), quickly.storage));
+    EXPECT_TRUE(std::equal(s.strides->begin(), s.strides->end(), quickly.storage + n));
+    const auto whole = tenon::detail::validator::check_stored(t, 0, {1, 3}, quickly.storage, {}, wholly);
+    return {quick, static_cast<bool>(whole), quick ? quickly.size() : -1, whole ? wholly.size() : -1};
+}
+
+ints row_major(const ints& shape) {
+    ints strides(shape.size());
+    tenon::fill_row_major(shape, strides.data());
+    return strides;
+}
+
+TEST(Validate, ArraysOfEveryDayAreCheckedQuickly) {
+    const ints shapes[] = {{},
+                           {1LL << 40},
+                           {1080, 1920, 3},
+                           {2160, 3840, 4},
+                           {32, 3, 224, 224},
+                           {512, 2048, 7, 7},
+                           {64, 16, 3, 224, 224},
+                           {8, 4, 3, 16, 224, 224},
+                           ints(8, 9),
+                           ints(64, 1)};
+    for (const ints& shape : shapes) {
+        ints strides = row_major(shape);
+        EXPECT_TRUE(both_checks({.data = address(1LL << 46), .shape = shape, .strides = strides}).quick)
+            << testing::PrintToString(shape);
+        for (std::int64_t& stride : strides) stride = -stride;  // all axes the other way
+        EXPECT_TRUE(both_checks({.data = address(1LL << 46), .shape = shape, .strides = strides}).quick)
+            << testing::PrintToString(shape) << " backwards";
+        std::reverse(strides.begin(), strides.end());
+        EXPECT_EQ(both_checks({.data = address(1LL << 46), .shape = shape, .strides = strides}).quick_size,
+                  *tenon::element_count(shape));
+    }
+    EXPECT_TRUE(both_checks({.data = memory, .shape = {1, 4}, .strides = ints{int64_lowest, 1}}).quick)
+        << "an axis of one element may have any stride";
+}
+
+TEST(Validate, TheQuickCheckAndTheWholeOneAgree) {
+    // The quick one accepts nothing that the whole one refuses; and what it leaves to it is empty, malformed,
+    // or near the limits: 2^58 elements or bytes of address, 2^52 elements between the ends of an axis.
+    std::mt19937_64 rng(21);
+    const auto draw = [&](std::int64_t from, std::int64_t to) {
+        return std::uniform_int_distribution<std::int64_t>(from, to)(rng);
+    };
+    const auto edgy = [&](std::int64_t bits) {
+        const std::int64_t v = (std::int64_t{1} << draw(0, bits)) + draw(-1, 1);
+        return draw(0, 5) == 0 ? draw(0, 3) : v;
+    };
+    static constexpr dtype types[] = {{tc::uint, 8}, {tc::float_, 32}, {tc::float_, 64}, {tc::complex, 128}};
+    __extension__ using wide = __int128;
+    constexpr wide limit = wide{1} << 58U;
+    int taken = 0;
+    int left = 0;
+    for (int round = 0; round < 200000; ++round) {
+        const auto rank = static_cast<std::size_t>(draw(0, 9));
+        spec s{.data = address(static_cast<std::uintptr_t>(edgy(61))),
+               .shape = ints(rank),
+               .strides = ints(rank),
+               .type = types[round % 4],
+               .byte_offset = draw(0, 2) == 0 ? static_cast<std::uint64_t>(edgy(61)) : 0};
+        const std::int64_t bits = std::max<std::int64_t>(
+            1, draw(1, 62) / static_cast<std::int64_t>(std::max<std::size_t>(rank, 1)));
+        for (std::size_t i = 0; i < rank; ++i) {
+            s.shape[i] = edgy(bits);
+            (*s.strides)[i] = edgy(draw(0, 1) == 0 ? bits : 40) * (draw(0, 2) == 0 ? -1 : 1);
+            if (draw(0, 60) == 0) (*s.strides)[i] = draw(0, 1) == 0 ? int64_lowest : int64_highest;
+            if (draw(0, 100) == 0) s.shape[i] = draw(0, 1) == 0 ? int64_lowest : -draw(0, 3);
+        }
+        const verdicts said = both_checks(s);
+        const auto shown = [&] {
+            return testing::PrintToString(s.shape) + testing::PrintToString(*s.strides) + " at " +
+                   testing::PrintToString(s.data) + " + " + std::to_string(s.byte_offset);
+        };
+        if (said.quick) {
+            ASSERT_TRUE(said.whole) << shown();
+            ASSERT_EQ(said.quick_size, said.whole_size) << shown();
+        }
+        wide size = 1;
+        wide low = 0;
+        bool ordinary = true;
+        for (std::size_t i = 0; i < rank && ordinary; ++i) {
+            const wide reach = (static_cast<wide>(s.shape[i]) - 1) * (*s.strides)[i];
+            low += reach < 0 ? reach : 0;
+            size *= s.shape[i];
+            // (One step further backwards than forwards: what is looked at are the bits.)
+            ordinary = s.shape[i] > 0 && size < limit && reach < limit >> 6U && reach >= -(limit >> 6U);
+        }
+        const auto base = static_cast<wide>(reinterpret_cast<std::uintptr_t>(s.data));
+        ordinary = ordinary && size < limit && base != 0 && base < limit &&
+                   static_cast<wide>(s.byte_offset) < limit && -low * s.type.itemsize() <= base;
+        ASSERT_EQ(said.quick, ordinary) << shown();
+        ++(said.quick ? taken : left);
+    }
+    EXPECT_GT(taken, 20000);
+    EXPECT_GT(left, 20000);
+}
+
 // --- odd, but right ---------------------------------------------------------------------------------
 
 TEST(Validate, ScalarWithNullArrays) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #if defined(__GNUC__)
-/// Rarely run: kept out of line, so that what is often run stays small.
-#define TENON_COLD [[gnu::noinline, gnu::cold]]
+/// Rarely run: kept out of line, so that what is often run stays small. Not `gnu::cold`: GCC takes whatever
+/// follows a call of a cold function for never run, and compiles it for size. What follows ours, once they
+/// are inlined, is a bound function's own loop.
+#define TENON_COLD [[gnu::noinline]]
 /// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
 #define TENON_HOT [[gnu::always_inline]]
 /// State and tables that must belong to one extension module alone: two modules built against different

@@ -59,11 +59,14 @@ struct validator {
                                                       std::int64_t* odd_steps = nullptr) noexcept {
         if (t.strides == nullptr && t.ndim != 0)
             return check_row_major(t, flags, version, storage, policy, out);
-        return check_axes(t, flags, version, storage, policy, out, [&](std::size_t i) {
+        std::int64_t steps = 0;
+        auto checked = check_axes(t, flags, version, storage, policy, out, [&](std::size_t i) {
             const raw_axis a{read(t.shape, i), read(t.strides, i)};
-            if (odd_steps != nullptr && a.extent > 1) *odd_steps |= a.stride;
+            steps |= a.extent > 1 ? a.stride : 0;
             return a;
         });
+        if (odd_steps != nullptr) *odd_steps |= steps;
+        return checked;
     }
 
     /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and
@@ -83,34 +86,40 @@ struct validator {
     }
 
     /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
-    /// Ordinary means: not empty, and extents and steps so small that no product of them can overflow, so
-    /// that plain arithmetic tells how far the elements reach. False says nothing else. Dtype, device and
-    /// flags are taken as they come, with elements of at most 16 bytes.
+    /// Ordinary means: not empty, and neither the number of elements nor the furthest of them comes near what
+    /// 64 bits can say. False says nothing else. Dtype, device and flags are taken as they come, with
+    /// elements of at most 16 bytes.
     template <class Axis>
     TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
                                                            std::uint64_t flags, abi::dl_version version,
                                                            std::int64_t* storage, tensor_ref& out,
                                                            Axis&& axis) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
-        std::uint64_t magnitude = 0;
-        std::int64_t size = 1;
-        std::int64_t low = 0;
-        for (std::size_t i = 0; i < n; ++i) {
+        const auto store = [&](std::size_t i) {
             const raw_axis a = axis(i);
             storage[i] = a.extent;
             storage[n + i] = a.stride;
-            magnitude |= static_cast<std::uint64_t>(a.extent) |
-                         static_cast<std::uint64_t>(a.stride ^ (a.stride >> 63));
-            size = wrapping_mul(size, a.extent);
-            if (a.stride < 0) [[unlikely]]
-                low = wrapping_add(low, wrapping_mul(wrapping_add(a.extent, -1), a.stride));
+            return a;
+        };
+        std::int64_t size = 1;
+        std::int64_t far = 0;  // how far each axis reaches, or-ed
+        for (std::size_t i = 0; i < n; ++i) {
+            const raw_axis a = store(i);
+            const std::int64_t steps = one_less(a.extent);
+            std::int64_t reach = 0;
+            if (steps < 0 || mul_overflows(size, a.extent, size) || mul_overflows(steps, a.stride, reach))
+                [[unlikely]] {
+                while (++i < n) (void)store(i);
+                return false;
+            }
+            far |= reach;
         }
         const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        // An address and an offset below 2^60 leave room for any reach upwards.
-        if (n > small_rank || (magnitude >> small_bits[n]) != 0 || size <= 0 || address == 0 ||
-            ((address | t.byte_offset) >> 60U) != 0 ||
-            (low != 0 && static_cast<std::uint64_t>(-low) * static_cast<std::uint64_t>(itemsize) > address))
-            [[unlikely]]
+        if (size <= 0 || !is_near(size) || address == 0 || !is_near(address | t.byte_offset)) [[unlikely]]
+            return false;
+        // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
+        if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
+            (far > 0 || !is_low_end_near(storage, n, itemsize, address))) [[unlikely]]
             return false;
         fill(t, flags, version, storage, size, out);
         return true;
@@ -172,17 +181,32 @@ struct validator {
     }
 
 private:
-    /// Ranks with a quick check, and for each how many bits extents and steps may have: then neither the
-    /// product of the extents, nor a sum over the axes of extent times step, times 16 bytes, reaches 60 bits.
-    static constexpr std::size_t small_rank = 5;
-    TENON_PRIVATE static constexpr std::uint8_t small_bits[small_rank + 1] = {62, 28, 26, 17, 13, 10};
-
-    // Signed arithmetic that wraps: the results are only used where they are known not to have.
-    TENON_HOT static std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) noexcept {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    /// Below 2^58: sixteen times as much still fits in 64 bits, with a sign and room for an address.
+    template <class Int>
+    TENON_HOT static bool is_near(Int value) noexcept {
+        return (static_cast<std::uint64_t>(value) >> 58U) == 0;
     }
-    TENON_HOT static std::int64_t wrapping_add(std::int64_t a, std::int64_t b) noexcept {
-        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+
+    /// The last question to a layout with steps backwards: no axis reaches further than 2^52 elements in
+    /// either direction, and all of them together not below the first address. The products are known to fit.
+    TENON_COLD [[nodiscard]] static bool is_low_end_near(const std::int64_t* storage, std::size_t n,
+                                                         std::int64_t itemsize,
+                                                         std::uintptr_t address) noexcept {
+        std::uint64_t far = 0;
+        std::uint64_t below = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t reach = one_less(storage[i]) * storage[n + i];
+            const std::int64_t backwards = reach >> 63;  // all bits, or none
+            far |= static_cast<std::uint64_t>(reach ^ backwards);
+            below -= static_cast<std::uint64_t>(reach & backwards);
+        }
+        return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
+    }
+
+    /// The steps along an axis; negative for one that is empty or has a negative extent, unless that is the
+    /// lowest number there is, of which no product is positive.
+    TENON_HOT static std::int64_t one_less(std::int64_t extent) noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(extent) - 1U);
     }
 
     TENON_HOT static bool is_ordinary_kind(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
@@ -214,25 +238,23 @@ private:
         return value;
     }
 
-    /// Row-major strides of small extents reach no further than the product of the extents, which is known to
-    /// be small: no step has to be looked at.
+    /// Row-major strides reach no further than the product of the extents: no step has to be looked at.
     TENON_HOT [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
                                                                 abi::dl_version version,
                                                                 std::int64_t* storage, import_policy policy,
                                                                 tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
-        std::uint64_t magnitude = 0;
         std::int64_t size = 1;
+        bool ordinary = true;
         for (std::size_t i = n; i-- > 0;) {
             const std::int64_t extent = read(t.shape, i);
             storage[i] = extent;
             storage[n + i] = size;
-            magnitude |= static_cast<std::uint64_t>(extent);
-            size = wrapping_mul(size, extent);
+            ordinary &= !mul_overflows(size, extent, size) && one_less(extent) >= 0;
         }
         const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        if (n <= small_rank && (magnitude >> small_bits[n]) == 0 && size > 0 && address != 0 &&
-            ((address | t.byte_offset) >> 60U) == 0 && is_ordinary_kind(t, flags)) [[likely]] {
+        if (ordinary && size > 0 && is_near(size) && address != 0 && is_near(address | t.byte_offset) &&
+            is_ordinary_kind(t, flags)) [[likely]] {
             fill(t, flags, version, storage, size, out);
             return {};
         }

@@ -27,6 +27,7 @@
 #include <tenon/py/import/numpy.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/placing.hpp>
+#include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/refusals.hpp>

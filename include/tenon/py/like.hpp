@@ -20,6 +20,7 @@
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/makers.hpp>
 #include <tenon/py/numpy_abi.hpp>
+#include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>

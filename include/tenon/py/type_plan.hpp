@@ -1,18 +1,10 @@
-// tenon/py/type_plan.hpp: what is known of a Python type's protocols, remembered per thread until the type
-// changes.
-//
-// An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the
-// type or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it
-// describes: not when the type dies and another takes its address, not when a protocol attribute is added
-// later. Tags are unique per interpreter, so entries of heap types also name the interpreter. Entries hold no
-// references.
+// tenon/py/type_plan.hpp: what is known of a Python type's protocols.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/core/attributes.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -204,62 +196,5 @@ struct type_plan {
     PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule
     PyObject* make_empty = nullptr;         ///< borrowed: what makes an empty one; null when there is none
 };
-
-namespace detail {
-inline constexpr std::size_t plan_slots = 32;
-inline thread_local constinit type_plan plans[plan_slots] TENON_PRIVATE{};
-
-inline type_plan& slot_of(PyTypeObject* type) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(type);
-    return plans[((address >> 4U) ^ (address >> 9U)) % plan_slots];
-}
-/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
-/// state of the type, or another type. There, what the main protocols were is compared as well.
-inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
-#if PY_VERSION_HEX < 0x030B0000
-    const interpreter* const names = interpreter::current();
-    if (names == nullptr) PyErr_Clear();
-    return names != nullptr && _PyType_Lookup(type, names->dlpack) == plan.seen_dlpack &&
-           _PyType_Lookup(type, names->exchange_api) == plan.seen_table;
-#else
-    (void)type, (void)plan;
-    return true;
-#endif
-}
-}  // namespace detail
-
-/// The remembered plan of a type, or null when there is none that still holds. Good until the next import on
-/// this thread: copy what is needed before running foreign code.
-TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
-    type_plan* plan = &detail::slot_of(type);
-#if defined(__GNUC__)
-    asm(""
-        : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each
-                        // use
-#endif
-    if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
-    if (!detail::is_same_type(type, *plan)) return nullptr;
-    if (!plan->any_interpreter && (plan->interpreter != current_thread_state()->interp ||
-                                   plan->departures != interpreter::departures()))
-        return nullptr;
-    return plan;
-}
-
-/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
-inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
-    const ref dlpack = ref::take(call::type_attr(plan.type, names.dlpack));  // gives the type its tag, too
-    const ref table = ref::take(call::type_attr(plan.type, names.exchange_api));
-    plan.seen_dlpack = dlpack.get();
-    plan.seen_table = table.get();
-    plan.tag = version_tag(plan.type);
-    plan.any_interpreter = (plan.type->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0;
-    plan.interpreter = PyInterpreterState_Get();
-    plan.departures = interpreter::departures();
-}
-
-/// Remembers a plan, if its type has a tag to be known by.
-inline void remember_plan(const type_plan& plan) noexcept {
-    if (plan.tag != 0) detail::slot_of(plan.type) = plan;
-}
 
 }  // namespace tenon::py

@@ -120,6 +120,21 @@ PyObject* borrow_many(PyObject*, PyObject* args) {
     return PyLong_FromLong(after - before);
 }
 
+/// Where a plan of the object's type is that still holds: 2 the thread has it, 1 another has made it, 0
+/// nowhere.
+PyObject* planned(PyObject*, PyObject* obj) {
+    PyTypeObject* const type = Py_TYPE(obj);
+    const std::size_t home = tenon::py::detail::home_of(type);
+    for (std::size_t way = 0; way < tenon::py::detail::plan_ways; ++way)
+        if (tenon::py::detail::is_plan_of(tenon::py::detail::plans.at[home ^ way], type))
+            return PyLong_FromLong(2);
+    tenon::py::type_plan unused;
+    return PyLong_FromLong(tenon::py::detail::shared_plans::find(type, unused) ? 1 : 0);
+}
+PyObject* plan_home(PyObject*, PyObject* obj) {
+    return PyLong_FromSize_t(tenon::py::detail::home_of(Py_TYPE(obj)));
+}
+
 // --- tensors held by C++ --------------------------------------------------------------------------
 
 struct held_object {
@@ -215,6 +230,8 @@ PyMethodDef functions[] = {
     {"borrow", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(borrow)),
      METH_VARARGS | METH_KEYWORDS, "What py::borrow shows of an object, as a dictionary."},
     {"borrow_many", borrow_many, METH_VARARGS, "py::borrow in a loop."},
+    {"planned", planned, METH_O, "Who has a plan of an object's type."},
+    {"plan_home", plan_home, METH_O, "Where a thread looks for it first."},
     {"hold", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(hold)), METH_VARARGS | METH_KEYWORDS,
      "py::from_python, kept by C++."},
     {nullptr, nullptr, 0, nullptr},

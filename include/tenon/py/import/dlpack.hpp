@@ -16,6 +16,7 @@
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/plan_cache.hpp>
 #include <tenon/py/protocol_method.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -146,7 +147,9 @@ struct call_shape {
 /// change its class meanwhile).
 inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialect dialect) noexcept {
     type_plan* const plan = find_plan(Py_TYPE(obj));
-    if (plan != nullptr && plan->type == used.type && plan->tag == used.tag) plan->dialect = dialect;
+    if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
+    plan->dialect = dialect;
+    remember_plan(*plan);  // for the other threads, too
 }
 
 /// Memory that the driver here can copy.

@@ -13,6 +13,7 @@
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
