@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tenon/py/arguments.hpp>
+#include <tenon/py/chained_object.hpp>
 #include <tenon/py/export.hpp>
 
 #include "functions.hpp"
@@ -62,7 +63,8 @@ constexpr long long highest = std::numeric_limits<std::int64_t>::max();
 /// finalizer: those of a whole garbage cycle run before anything is taken apart, while others may still look
 /// at the memory. Its deleter runs when it is deallocated, and then nobody can.
 struct memory_object {
-    PyObject_HEAD PyObject* owner;
+    py::chained_object head;  // `owner=t.owner` makes chains of them
+    PyObject* owner;
     PyObject* deleter;
     void* address;
 };
@@ -99,7 +101,7 @@ PyObject* make_memory_type(PyObject* module) noexcept {
     PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("What the memory of tenon.from_pointer belongs to.")},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_memory)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_memory)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(py::chained_object::dealloc_in_turn<dealloc_memory>)},
         {0, nullptr},
     };
     PyType_Spec spec = {
@@ -157,6 +159,7 @@ PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count
         keeper = py::ref::take(memory_type->tp_alloc(memory_type, 0));
         if (!keeper) return nullptr;
         memory = reinterpret_cast<memory_object*>(keeper.get());
+        memory->head.home = here;
         memory->owner = py::ref::borrow(args[7]).release();
         memory->address = address;
     }

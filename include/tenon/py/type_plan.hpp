@@ -27,6 +27,7 @@ class object_query {
 public:
     constexpr object_query() noexcept = default;
 
+    /// The caller holds the type.
     [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
         object_query query;
         const ref found = ref::take(call::type_attr(type, name));
@@ -110,6 +111,7 @@ struct tensor_guards {
         storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
 
     [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
+        const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
         return {object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
                 object_query::find(type, names.requires_grad),
                 object_query::find(type, names.untyped_storage)};
@@ -126,6 +128,7 @@ enum class attribute_place : unsigned char {
     anywhere,  ///< a property, an instance attribute, `__getattr__`: must be asked for
 };
 
+/// The caller holds the type.
 [[nodiscard]] inline attribute_place place_of(PyTypeObject* type, PyObject* name) noexcept {
     const ref found = ref::take(call::type_attr(type, name));
     if (found) {
@@ -219,8 +222,13 @@ inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
     const interpreter* const names = interpreter::current();
     if (names == nullptr) PyErr_Clear();
-    return names != nullptr && _PyType_Lookup(type, names->dlpack) == plan.seen_dlpack &&
-           _PyType_Lookup(type, names->exchange_api) == plan.seen_table;
+    if (names == nullptr) return false;
+    // A lookup may run code: the type is held, and the plan may be another's afterwards.
+    const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
+    const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
+    const ref table = ref::take(call::type_attr(type, names->exchange_api));
+    return plan.type == type && plan.tag == version_tag(type) && dlpack.get() == plan.seen_dlpack &&
+           table.get() == plan.seen_table;
 #else
     (void)type, (void)plan;
     return true;
@@ -245,7 +253,8 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
     return plan;
 }
 
-/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
+/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date. The
+/// caller holds the type.
 inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
     const ref dlpack = ref::take(call::type_attr(plan.type, names.dlpack));  // gives the type its tag, too
     const ref table = ref::take(call::type_attr(plan.type, names.exchange_api));
