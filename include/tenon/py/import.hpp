@@ -306,9 +306,12 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
 /// Tries the rung that the type's objects are taken by. What is refused is noted in `tried`.
 [[nodiscard]] inline rung_result take_directly(PyObject* obj, const type_plan& plan, bool writable,
                                                acquired& out, tried_already& tried) noexcept {
-    if (plan.direct == direct_way::exchange_table && !out.owning && plan.honest_borrow) {
+    if (plan.direct == direct_way::exchange_table && !out.owning) {
         tried.which = rung::exchange_table;
-        return exchange::borrow(obj, plan, writable, {}, out, tried.why);
+        if (plan.honest_borrow) [[likely]]  // whose function does not come back here
+            return exchange::borrow(obj, plan, writable, {}, out, tried.why);
+        const nesting_level level;
+        return level ? exchange::borrow(obj, plan, writable, {}, out, tried.why) : rung_result::raised;
     }
     interpreter* const home = interpreter::current();
     if (home == nullptr) return rung_result::raised;
@@ -321,8 +324,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     switch (plan.direct) {
         case direct_way::exchange_table:
             tried.which = rung::exchange_table;
-            return out.owning ? exchange::own(obj, plan, writable, {}, *home, out, tried.why)
-                              : exchange::borrow(obj, plan, writable, {}, out, tried.why);
+            return exchange::own(obj, plan, writable, {}, *home, out, tried.why);
         case direct_way::buffer:
             tried.which = rung::buffer_protocol;
             return plan.prefer_buffer
