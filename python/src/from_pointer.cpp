@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tenon/py/arguments.hpp>
+#include <tenon/py/chained_object.hpp>
 #include <tenon/py/export.hpp>
 
 #include "functions.hpp"
@@ -70,7 +71,8 @@ constexpr long long highest = std::numeric_limits<std::int64_t>::max();
 /// kept, too, until another collection finds nothing but them: then all finalizers of the cycle have run, and
 /// the heir's, which is the deleter, is the last.
 struct memory_object {
-    PyObject_HEAD PyObject* owner;
+    py::chained_object head;  // `owner=t.owner` makes chains of them
+    PyObject* owner;
     PyObject* deleter;
     void* address;
     memory_object* heir;  ///< unknown to the collector until it is needed; an heir has none
@@ -169,11 +171,15 @@ void dealloc_memory(PyObject* self) noexcept {
 }
 
 /// Memory and its heir, without a deleter yet; null with an exception set.
-[[nodiscard]] memory_object* make_memory(PyTypeObject* type, PyObject* owner, void* address) noexcept {
+[[nodiscard]] memory_object* make_memory(PyTypeObject* type, PyObject* owner, void* address,
+                                         py::interpreter* home) noexcept {
     py::ref made = py::ref::take(type->tp_alloc(type, 0));
     auto* const memory = reinterpret_cast<memory_object*>(made.get());
-    auto* const heir = memory != nullptr ? PyObject_GC_New(memory_object, type) : nullptr;  // not tracked
+    if (memory == nullptr) return nullptr;
+    memory->head.home = home;
+    auto* const heir = PyObject_GC_New(memory_object, type);  // not tracked
     if (heir == nullptr) return nullptr;
+    heir->head.home = home;
     heir->owner = heir->deleter = nullptr;
     heir->heir = nullptr;
     heir->address = memory->address = address;
@@ -188,7 +194,7 @@ PyObject* make_memory_type(PyObject* module) noexcept {
     PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("What the memory of tenon.from_pointer belongs to.")},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_memory)},
-        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_memory)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(py::chained_object::dealloc_in_turn<dealloc_memory>)},
         {Py_tp_finalize, reinterpret_cast<void*>(finalize_memory)},
         {0, nullptr},
     };
@@ -244,7 +250,7 @@ PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count
             PyErr_SetString(PyExc_RuntimeError, "tenon: the interpreter is going down");
             return nullptr;
         }
-        memory = make_memory(memory_type, args[7], address);
+        memory = make_memory(memory_type, args[7], address, here);
         if (memory == nullptr) return nullptr;
         keeper = py::ref::take(reinterpret_cast<PyObject*>(memory));
     }

@@ -312,7 +312,8 @@ PyObject* inspect_table(PyObject*, PyObject* obj) noexcept try {
         return table_facts(published, usable, fault);
     }
     py::type_plan plan;
-    py::exchange::probe(Py_TYPE(obj), *here, plan);
+    const ref type = py::class_of(obj);
+    py::exchange::probe(py::as_type(type), *here, plan);
     if (PyErr_Occurred() != nullptr) return nullptr;
     if (plan.table == nullptr && plan.table_fault == nullptr) return none();
     return table_facts(nullptr, plan.table, plan.table_fault);
@@ -326,7 +327,8 @@ PyObject* inspect_type(PyObject*, PyObject* obj) noexcept {
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return nullptr;
     py::type_plan plan;
-    py::numpy::probe(Py_TYPE(obj), *here, plan);
+    const ref type = py::class_of(obj);
+    py::numpy::probe(py::as_type(type), *here, plan);
     if (PyErr_Occurred() != nullptr) return nullptr;
     return Py_BuildValue("(OO)", plan.numpy_struct ? Py_True : Py_False,
                          PyObject_CheckBuffer(obj) != 0 ? Py_True : Py_False);

@@ -240,6 +240,23 @@ TEST(ForeignName, OrdinaryLegacyStructsAreNotMistaken) {
     EXPECT_TRUE(foreign(&producer.managed).describe());
 }
 
+TEST(ForeignAddress, WhatCannotBeAStructIsNeitherReadNorReleased) {
+    for (const std::uintptr_t address : {std::uintptr_t{8}, std::uintptr_t{4088},
+#if defined(__x86_64__)
+                                         std::uintptr_t{0xffff800000000000}, ~std::uintptr_t{7},
+#endif
+                                         reinterpret_cast<std::uintptr_t>(&some_float) | 1U}) {
+        const foreign versioned(reinterpret_cast<abi::managed_tensor_versioned*>(address));
+        const foreign legacy(reinterpret_cast<abi::managed_tensor*>(address));
+        for (const foreign* f : {&versioned, &legacy}) {
+            const auto seen = f->describe();
+            ASSERT_FALSE(seen);
+            EXPECT_EQ(seen.error().code, errc::malformed);
+            EXPECT_STREQ(seen.error().problem, "the pointer cannot be a managed struct");
+        }
+    }
+}
+
 TEST(ForeignAddress, MisalignedStructIsNotRead) {
     alignas(16) std::byte bytes[sizeof(abi::managed_tensor_versioned) + 16]{};
     for (std::size_t shift = 1; shift < 8; ++shift) {

@@ -24,10 +24,8 @@ namespace tenon::bind {
 }
 
 /// The pending exception ends the call whatever other overloads there are: it is no answer to the question
-/// whether the object is such an array (Ctrl-C, an exit, no memory).
-[[nodiscard]] inline bool is_call_over() noexcept {
-    return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0;
-}
+/// whether the object is such an array (Ctrl-C, an exit, no memory, too deep).
+[[nodiscard]] inline bool is_call_over() noexcept { return py::is_no_answer_pending(); }
 
 /// An exception that ends the call, raised by a producer where nothing may be thrown: it waits, one for each
 /// thread, until the binder has given up and the refusal is explained.
@@ -76,16 +74,16 @@ namespace detail {
 
 /// "numpy.ndarray", "list": the type as Python shows it.
 [[nodiscard]] inline std::string type_name(PyObject* obj) {
-    const std::string_view full = Py_TYPE(obj)->tp_name;
-    if (full.find('.') != std::string_view::npos || (Py_TYPE(obj)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
-        return std::string(full);
-    const py::ref module =
-        py::ref::take(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(obj)), "__module__"));
+    const py::ref type = py::class_of(obj);
+    const std::string full = py::as_type(type)->tp_name;  // a copy: what is asked may give it another
+    if (full.find('.') != std::string::npos || (py::as_type(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
+        return full;
+    const py::ref module = py::ref::take(py::call::attr(type.get(), "__module__"));
     const char* const text =
         module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
     PyErr_Clear();
     const std::string prefix = text != nullptr ? text : "";
-    return prefix.empty() || prefix == "builtins" ? std::string(full) : prefix + "." + std::string(full);
+    return prefix.empty() || prefix == "builtins" ? full : prefix + "." + full;
 }
 
 inline void write_list(std::string& out, extents numbers) {

@@ -7,6 +7,7 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/core/foreign_code.hpp>
+#include <tenon/core/readable.hpp>
 
 namespace tenon {
 
@@ -43,9 +44,16 @@ public:
         if (void* m = std::exchange(managed_, nullptr)) call_deleter(m, versioned_);
     }
 
+    /// A pointer that no struct can be behind: nothing is read there, not even to release it.
+    [[nodiscard]] static bool cannot_be(const void* managed) noexcept {
+        return detail::is_implausible(managed) ||
+               reinterpret_cast<std::uintptr_t>(managed) % alignof(abi::managed_tensor_versioned) != 0;
+    }
+
     /// The struct's own deleter; it owns the struct, so nothing is read afterwards. One that throws has
     /// broken the rules of its C interface; there is nobody to tell.
     static void call_deleter(void* managed, bool versioned) noexcept try {
+        if (cannot_be(managed)) return;
         if (versioned) {
             auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
             if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
@@ -65,8 +73,7 @@ public:
     };
     [[nodiscard]] result<description> describe() const noexcept {
         if (managed_ == nullptr) return malformed("capsule", "there is no managed struct");
-        if (reinterpret_cast<std::uintptr_t>(managed_) % alignof(abi::managed_tensor_versioned) != 0)
-            return malformed("capsule", "the managed struct is not aligned");
+        if (cannot_be(managed_)) return malformed("capsule", "the pointer cannot be a managed struct");
         if (versioned_) {
             const auto* m = static_cast<const abi::managed_tensor_versioned*>(managed_);
             if (m->version.major != abi::dlpack_major) {

@@ -73,15 +73,20 @@ public:
     /// `Link::let_go(first)`, now or later.
     template <class Link>
     static void run(Link* first) noexcept {
+        run<&Link::let_go, &Link::let_go>(first);
+    }
+    /// `Now(first)`, or else `Later(first)`.
+    template <void (*Now)(link*) noexcept, void (*Later)(link*) noexcept>
+    static void run(link* first) noexcept {
         state& here = current();
         if (here.depth >= max_depth) [[unlikely]] {
             first->next = here.waiting;
-            first->finish = &Link::let_go;
+            first->finish = Later;
             here.waiting = first;
             return;
         }
         ++here.depth;
-        Link::let_go(first);
+        Now(first);
         while (here.depth == 1 && here.waiting != nullptr) {
             link* const next = here.waiting;
             here.waiting = next->next;

@@ -29,13 +29,15 @@ inline int optional_attr(PyObject* obj, PyObject* name, PyObject** out) noexcept
 /// type's runs, but for an `__eq__` among its keys. Gives the type a version tag where it can have one.
 inline PyObject* type_attr(PyTypeObject* type, PyObject* name) noexcept {
     return foreign_code([&] {
+        Py_INCREF(type);  // such an `__eq__` may let go of it
 #if PY_VERSION_HEX >= 0x030D0000
-        return _PyType_LookupRef(type, name);
+        PyObject* const found = _PyType_LookupRef(type, name);
 #else
-        PyObject* found = _PyType_Lookup(type, name);
+        PyObject* const found = _PyType_Lookup(type, name);
         Py_XINCREF(found);
-        return found;
 #endif
+        Py_DECREF(type);
+        return found;
     });
 }
 

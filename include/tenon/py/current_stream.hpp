@@ -141,11 +141,12 @@ private:
 [[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool honest,
                                               acquired& got) noexcept try {
     const device where = got.device();
-    if (!where.has_streams() || table.current_work_stream == nullptr) return true;
+    const auto ask = table.current_work_stream;  // read once: the call may change the table
+    if (!where.has_streams() || ask == nullptr) return true;
     void* stream = nullptr;
-    if (!foreign_code([&] { return table.current_work_stream(where.type, where.id, &stream) == 0; }))
+    if (!foreign_code([&] { return ask(where.type, where.id, &stream) == 0; }))
         return detail::stream_unknown();
-    detail::stream_sources::add(table.current_work_stream, where, honest);
+    detail::stream_sources::add(ask, where, honest);
     got.set_stream(stream);
     return true;
 } catch (...) {
@@ -183,11 +184,13 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const auto* const table =
         static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
     if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table) ||
-        table->header.version.major != abi::dlpack_major || table->current_work_stream == nullptr)
+        table->header.version.major != abi::dlpack_major)
         return;
+    const auto ask = table->current_work_stream;
     void* stream = nullptr;
-    if (detail::ask_for_stream(table->current_work_stream, {abi::device_code::cuda, 0}, stream))
-        detail::stream_sources::add(table->current_work_stream, {abi::device_code::cuda, 0}, true);
+    if (ask == nullptr) return;
+    if (detail::ask_for_stream(ask, {abi::device_code::cuda, 0}, stream))
+        detail::stream_sources::add(ask, {abi::device_code::cuda, 0}, true);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();
 }

@@ -66,12 +66,13 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
 
 namespace detail {
 
-/// The name of the package a type says it is defined in. Runs no code of the type's own.
+/// The name of the package a type says it is defined in. Runs no code of the type's own, but for an `__eq__`
+/// among its keys. The caller holds the type.
 [[nodiscard]] inline std::string defining_package(PyTypeObject* type) {
-    // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
-    std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
     const ref name = ref::take(PyUnicode_InternFromString("__module__"));
     const ref declared = name ? ref::take(call::type_attr(type, name.get())) : ref();
+    // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
+    std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
     if (declared && PyUnicode_Check(declared.get())) {
         if (const char* text = PyUnicode_AsUTF8(declared.get())) module = text;
     }
@@ -79,7 +80,15 @@ namespace detail {
     return std::string(module.substr(0, module.find('.')));
 }
 
-/// The habits of the library that defines this very type, or null.
+/// Asks `fn` of the type and then of its bases, one by one, until it says true. Each is held while it is
+/// asked: that may give the type other bases.
+template <class Fn>
+void walk_bases(PyTypeObject* type, Fn&& fn) {
+    for (ref held = ref::borrow(reinterpret_cast<PyObject*>(type)); held && !fn(as_type(held));)
+        held = ref::borrow(reinterpret_cast<PyObject*>(as_type(held)->tp_base));
+}
+
+/// The habits of the library that defines this very type, or null. The caller holds the type.
 [[nodiscard]] inline const framework_habits* habits_of_class(PyTypeObject* type) noexcept try {
     const std::string package = defining_package(type);
     for (const framework_habits& f : known_frameworks)
@@ -93,22 +102,28 @@ namespace detail {
 
 /// The habits of the library a type comes from, itself or by a base class, or null.
 [[nodiscard]] inline const framework_habits* habits_of(PyTypeObject* type) noexcept {
-    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base)
-        if (const framework_habits* known = detail::habits_of_class(t)) return known;
-    return nullptr;
+    const framework_habits* known = nullptr;
+    detail::walk_bases(type, [&](PyTypeObject* t) {
+        known = detail::habits_of_class(t);
+        return known != nullptr;
+    });
+    return known;
 }
 
 /// Whether the type has its exchange table from its library's plain array class, and not one of its own: a
-/// subclass may bring another, which lends memory that must not be written to.
+/// subclass may bring another, which lends memory that must not be written to. The caller holds the type.
 [[nodiscard]] inline bool has_honest_table(PyTypeObject* type, PyObject* attribute) noexcept {
-    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base) {
+    bool honest = false;
+    detail::walk_bases(type, [&](PyTypeObject* t) {
         const framework_habits* const known = detail::habits_of_class(t);
-        if (known == nullptr || known->honest_array.empty() || known->honest_array != t->tp_name) continue;
+        if (known == nullptr || known->honest_array.empty() || known->honest_array != t->tp_name)
+            return false;
         const ref own = ref::take(call::type_attr(type, attribute));
         const ref plain = ref::take(call::type_attr(t, attribute));
-        return own && own.get() == plain.get();
-    }
-    return false;
+        honest = own && own.get() == plain.get();
+        return true;
+    });
+    return honest;
 }
 
 }  // namespace tenon::py

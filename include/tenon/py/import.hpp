@@ -26,6 +26,7 @@
 #include <tenon/py/import/exchange_api.hpp>
 #include <tenon/py/import/numpy.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/nesting.hpp>
 #include <tenon/py/placing.hpp>
 #include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
@@ -38,7 +39,8 @@ namespace tenon::py {
 
 namespace detail {
 
-/// Looks at a type once, every protocol of it. False with an exception set on failure.
+/// Looks at a type once, every protocol of it. False with an exception set on failure. The caller holds the
+/// type.
 [[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
     plan = type_plan{};
     plan.type = type;
@@ -84,6 +86,25 @@ namespace detail {
     return true;
 }
 
+/// The plan of an object's class, a copy, and the class, held: foreign code runs by what follows, and has run
+/// by the look at the class, which may even give the object another one. False with an exception set.
+TENON_COLD [[nodiscard]] inline bool look_at_class(PyObject* obj, interpreter& here, ref& type,
+                                                   type_plan& plan) noexcept {
+    static constexpr int most = 8;
+    for (int i = 0; i < most; ++i) {
+        type = class_of(obj);
+        if (const type_plan* const known = find_plan(as_type(type)))
+            plan = *known;
+        else if (!make_plan(as_type(type), here, plan))
+            return false;
+        if (Py_TYPE(obj) == as_type(type)) return true;
+    }
+    PyErr_SetString(
+        PyExc_TypeError,
+        "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
+    return false;
+}
+
 /// Takes up or drops the habit of asking for a buffer first, as the type's objects turn out.
 inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     if (type_plan* plan = find_plan(type); plan != nullptr && plan->buffer_first) {
@@ -98,7 +119,7 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
                                                      interpreter& here, acquired& out, error& why,
                                                      ref& swallowed) noexcept {
     const rung_result got = buffer::take(obj, immutable, policy, here, out, why);
-    if (got != rung_result::raised || PyErr_ExceptionMatches(PyExc_Exception) == 0) return got;
+    if (got != rung_result::raised || is_no_answer_pending()) return got;
     swallowed = pending_exception();
     prefer_buffer(Py_TYPE(obj), false);
     why = refused("buffer", "the object refused to give one");
@@ -166,19 +187,17 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                            refusals* report = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
+    const nesting_level level;
+    if (!level) return false;
     if (PyType_Check(obj) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "tenon: cannot take a tensor from the class '%s'; pass an instance of it",
                      reinterpret_cast<PyTypeObject*>(obj)->tp_name);
         return false;
     }
-    type_plan plan;  // a copy: the rungs run foreign code, which may even give the object another class
-    PyTypeObject* const type = Py_TYPE(obj);
-    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
-    if (const type_plan* known = find_plan(type))
-        plan = *known;
-    else if (!make_plan(type, *here, plan))
-        return false;
+    type_plan plan;
+    ref type;
+    if (!look_at_class(obj, *here, type, plan)) return false;
 
     refusals unread;
     refusals& told = report != nullptr ? *report : unread;
@@ -299,57 +318,58 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     return false;
 }
 
+/// Tries the rung that the type's objects are taken by. What is refused is noted in `tried`.
+[[nodiscard]] inline rung_result take_directly(PyObject* obj, const type_plan& plan, bool writable,
+                                               acquired& out, tried_already& tried) noexcept {
+    if (plan.direct == direct_way::exchange_table && !out.owning) {
+        tried.which = rung::exchange_table;
+        if (plan.honest_borrow) [[likely]]  // whose function does not come back here
+            return exchange::borrow(obj, plan, writable, {}, out, tried.why);
+        const nesting_level level;
+        return level ? exchange::borrow(obj, plan, writable, {}, out, tried.why) : rung_result::raised;
+    }
+    interpreter* const home = interpreter::current();
+    if (home == nullptr) return rung_result::raised;
+    if (plan.direct == direct_way::numpy_struct) {
+        tried.which = rung::numpy_struct;
+        return numpy::take(obj, {}, home, out, tried.why);
+    }
+    const nesting_level level;
+    if (!level) return rung_result::raised;
+    switch (plan.direct) {
+        case direct_way::exchange_table:
+            tried.which = rung::exchange_table;
+            return exchange::own(obj, plan, writable, {}, *home, out, tried.why);
+        case direct_way::buffer:
+            tried.which = rung::buffer_protocol;
+            return plan.prefer_buffer
+                       ? speculate_on_buffer(obj, plan.immutable, {}, *home, out, tried.why, tried.swallowed)
+                       : buffer::take(obj, plan.immutable, {}, *home, out, tried.why);
+        case direct_way::plain_dlpack: {
+            const type_plan known = plan;  // a copy: foreign code runs
+            tried.which = rung::count;     // the ladder asks it again, in other words
+            return dlpack::take_plainly(obj, known, {}, *home, out, tried.why);
+        }
+        case direct_way::numpy_struct:
+        case direct_way::none:
+            break;
+    }
+    return rung_result::absent;
+}
+
 /// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
 /// Python call and no allocation on the way; the others climb.
 [[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
-    tried_already tried;
-    rung_result answer = rung_result::absent;
+    static constexpr import_options plain;
     const type_plan* const plan = find_plan(Py_TYPE(obj));
-    if (plan == nullptr) [[unlikely]]
-        return climb(obj, {}, writable, out);
-    switch (plan->direct) {
-        case direct_way::numpy_struct: {
-            interpreter* const home = out.owning ? interpreter::current() : nullptr;
-            if (out.owning && home == nullptr) return false;
-            tried.which = rung::numpy_struct;
-            answer = numpy::take(obj, {}, home, out, tried.why);
-            break;
-        }
-        case direct_way::exchange_table: {
-            tried.which = rung::exchange_table;
-            if (out.owning) {
-                interpreter* const home = interpreter::current();
-                if (home == nullptr) return false;
-                answer = exchange::own(obj, *plan, writable, {}, *home, out, tried.why);
-            } else {
-                answer = exchange::borrow(obj, *plan, writable, {}, out, tried.why);
-            }
-            break;
-        }
-        case direct_way::buffer: {
-            interpreter* const home = interpreter::current();
-            if (home == nullptr) return false;
-            tried.which = rung::buffer_protocol;
-            answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out,
-                                                               tried.why, tried.swallowed)
-                                         : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
-            break;
-        }
-        case direct_way::plain_dlpack: {
-            interpreter* const home = interpreter::current();
-            if (home == nullptr) return false;
-            const type_plan known = *plan;  // a copy: foreign code runs
-            answer = dlpack::take_plainly(obj, known, {}, *home, out, tried.why);
-            tried.which = rung::count;  // the ladder asks it again, in other words
-            break;
-        }
-        case direct_way::none:
-            return climb(obj, {}, writable, out);
-    }
+    if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
+        return climb(obj, plain, writable, out, nullptr, nullptr);
+    tried_already tried;
+    const rung_result answer = take_directly(obj, *plan, writable, out, tried);
     if (answer == rung_result::taken) [[likely]]
         return true;
     if (answer == rung_result::raised) return false;
-    return climb(obj, {}, writable, out, answer == rung_result::refused ? &tried : nullptr);
+    return climb(obj, plain, writable, out, answer == rung_result::refused ? &tried : nullptr);
 }
 
 /// NumPy's array is common and its struct so quick to read that even the plan is left out.

@@ -78,7 +78,7 @@ public:
     PyObject* malformed_error = nullptr;   ///< the exception type, shared with other modules
     // What is known of the running NumPy: 0 not looked yet, 1 its array is as we know it, -1 it is not.
     std::atomic<signed char> numpy_layout{0};
-    std::atomic<PyObject*> numpy_ndarray{nullptr};  ///< its array type; numpy keeps it
+    std::atomic<PyObject*> numpy_ndarray{nullptr};  ///< its array type, kept
     std::atomic<void**> numpy_functions{nullptr};   ///< its C table, once it has been asked for
     // Made when first needed.
     std::atomic<PyObject*> producer_type{nullptr};      ///< the type of what `to_python` returns
@@ -284,6 +284,7 @@ private:
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
         call::drop(producer_type.exchange(nullptr));
         call::drop(library_functions.exchange(nullptr));
+        call::drop(numpy_ndarray.exchange(nullptr));
     }
 
     /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own

@@ -19,6 +19,7 @@
 #include <tenon/py/import.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/makers.hpp>
+#include <tenon/py/nesting.hpp>
 #include <tenon/py/numpy_abi.hpp>
 #include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
@@ -32,13 +33,10 @@ namespace tenon::py {
 namespace detail {
 
 TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
-    PyTypeObject* const type = Py_TYPE(like);
+    const nesting_level level;
     type_plan plan;
-    if (const type_plan* const known = find_plan(type))
-        plan = *known;
-    else if (!make_plan(type, here, plan))
-        return std::nullopt;
-    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(type));
+    ref type;
+    if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
     std::optional<maker> made(std::in_place, plan);
     if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
     made->note_in(plan, here);
@@ -84,7 +82,7 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
                std::equal(now.shape().begin(), now.shape().end(), t.shape().begin()) &&
                std::equal(now.strides().begin(), now.strides().end(), t.strides().begin());
     });
-    if (!asked && PyErr_ExceptionMatches(PyExc_Exception) != 0) PyErr_Clear();
+    if (!asked && !is_no_answer_pending()) PyErr_Clear();
     // Its library goes on working on its own stream.
     if (same && stream != t.stream() &&
         !succeeded(without_gil([&] { return gpu::order(t.device(), t.stream(), stream); })))
@@ -113,14 +111,25 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     return same ? managed : nullptr;
 }
 
+/// The table's function that makes an object of a struct, or null with an exception set: it was there when
+/// the table was looked at.
+[[nodiscard]] inline auto function_that_makes(const abi::exchange_api* table) noexcept {
+    const auto function = table->managed_tensor_to_py_object_no_sync;
+    if (function == nullptr)
+        raise(refused("exchange table", "the function that makes a tensor is null by now"), "tenon: ");
+    return function;
+}
+
 /// Hands that struct back. What has become of it after a failure nobody can tell: it is left alone then.
 [[nodiscard]] inline PyObject* give_back_allocated(tensor& t, abi::managed_tensor_versioned* managed,
                                                    const abi::exchange_api* table) noexcept {
+    const auto make = function_that_makes(table);
+    if (make == nullptr) return nullptr;
     t.owner().disown();
     void* made = nullptr;
     bool done = false;
     try {
-        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(managed, &made) == 0; });
+        done = foreign_code([&] { return make(managed, &made) == 0; });
     } catch (...) {
         raise_caught();
     }
@@ -142,7 +151,8 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     void* made = nullptr;
     bool done = false;
     try {
-        done = foreign_code([&] { return table->managed_tensor_to_py_object_no_sync(managed, &made) == 0; });
+        const auto make = function_that_makes(table);
+        done = make != nullptr && foreign_code([&] { return make(managed, &made) == 0; });
     } catch (...) {
         raise_caught();
     }
@@ -164,9 +174,9 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
 [[nodiscard]] inline bool hand_to_stream(device where, void* made_on, const abi::exchange_api* table,
                                          keep_alive& owner) noexcept try {
     void* current = nullptr;
-    if (!where.has_streams() || table->current_work_stream == nullptr) return true;
-    if (!foreign_code([&] { return table->current_work_stream(where.type, where.id, &current) == 0; }))
-        return stream_unknown();
+    const auto ask = table->current_work_stream;
+    if (!where.has_streams() || ask == nullptr) return true;
+    if (!foreign_code([&] { return ask(where.type, where.id, &current) == 0; })) return stream_unknown();
     made_on = gpu::named_stream(where, made_on);
     current = gpu::named_stream(where, current);
     if (made_on == current) return true;
@@ -192,7 +202,8 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
 /// Hands a producer object, or a legacy capsule, to the library's function.
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
-    const ref alive = ref::borrow(reinterpret_cast<PyObject*>(plan.type));
+    const nesting_level level;
+    if (!level) return nullptr;
     // A bare capsule is taken without a word about streams.
     if (of_capsule && t.device().has_streams() &&
         !succeeded(without_gil([&] { return gpu::finish_device(t.device()); })))
@@ -292,9 +303,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
            std::equal(got.shape().begin(), got.shape().end(), planned.shape().begin());
 }
 
-[[nodiscard]] inline std::optional<tensor> allocate_by_table(const tensor& planned, device where,
-                                                             void* const* stream, const maker& plan,
-                                                             interpreter& here) noexcept {
+[[nodiscard]] inline std::optional<tensor> allocate_by_table(
+    decltype(abi::exchange_api::managed_tensor_allocator) allocator, const tensor& planned, device where,
+    void* const* stream, const maker& plan, interpreter& here) noexcept {
     const abi::exchange_api* const table = plan.table;
     abi::dl_tensor prototype{nullptr,
                              where.to_abi(),
@@ -306,9 +317,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     abi::managed_tensor_versioned* managed = nullptr;
     bool done = false;
     try {
-        done = foreign_code([&] {
-            return table->managed_tensor_allocator(&prototype, &managed, nullptr, &raise_reported) == 0;
-        });
+        done = foreign_code([&] { return allocator(&prototype, &managed, nullptr, &raise_reported) == 0; });
     } catch (...) {
         raise_caught();
     }
@@ -330,9 +339,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     void* current = nullptr;  // a caching allocator's memory is for the stream it works on
     if (stream != nullptr)
         taken->set_stream(*stream);
-    else if (where.has_streams() && table->current_work_stream != nullptr) {
+    else if (const auto ask = table->current_work_stream; where.has_streams() && ask != nullptr) {
         const error_guard keep;
-        if (ask_for_stream(table->current_work_stream, where, current)) taken->set_stream(current);
+        if (ask_for_stream(ask, where, current)) taken->set_stream(current);
     }
     return std::move(*taken);
 }
@@ -355,16 +364,17 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 /// What has the library's words for element types: the package of a library we know, the standard's namespace
 /// of the array, or the package its type is defined in. Nothing, without an exception, when there is none.
 [[nodiscard]] inline ref element_types_of(PyObject* like) {
-    const framework_habits* const habits = habits_of(Py_TYPE(like));
+    const ref type = class_of(like);
+    const framework_habits* const habits = habits_of(as_type(type));
     const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
     ref found;
-    if (habits == nullptr && method && ref::take(call::type_attr(Py_TYPE(like), method.get())))
+    if (habits == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
         found = ref::take(call::method(like, method.get()));
     if (!found) {
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return {};
+        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return {};
         PyErr_Clear();
         const std::string package =
-            habits != nullptr ? std::string(habits->package) : defining_package(Py_TYPE(like));
+            habits != nullptr ? std::string(habits->package) : defining_package(as_type(type));
         found = ref::take(call::import_module(package.c_str()));
         if (!found) PyErr_Clear();
     }
@@ -374,6 +384,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 [[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
                                                                const maker& plan, interpreter& here) noexcept
     try {
+    const nesting_level level;
+    if (!level) return std::nullopt;
     ref made;
     if (plan.kind == maker_kind::numpy) {
         const auto numpy = numpy_abi::functions::find(here);
@@ -448,7 +460,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     const bool can_allocate =
         allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams());
     if (can_allocate)
-        return detail::allocate_by_table(*planned, where, known != nullptr ? &stream : nullptr, *plan, *here);
+        return detail::allocate_by_table(allocator, *planned, where, known != nullptr ? &stream : nullptr,
+                                         *plan, *here);
     if (!where.is_host_accessible() && !where.has_streams()) {
         return fail(refused("device",
                             "this library's arrays cannot be written to, and memory of ours "

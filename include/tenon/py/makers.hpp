@@ -84,10 +84,11 @@ struct library_function {
         ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
         if (function)
             return keep_function(here, std::string("namespace ") + text + "." + name, std::move(function));
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return {};
+        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return {};
         PyErr_Clear();
     }
-    const std::string package = defining_package(Py_TYPE(like));
+    const ref type = class_of(like);
+    const std::string package = defining_package(as_type(type));
     if (package.empty() || package == "builtins") return {};
     return function_at(here, (package + "." + name).c_str());
 }
@@ -101,6 +102,7 @@ struct maker {
     bool plain_dtypes;  ///< its functions take the names of element types as they are
     const abi::exchange_api* table;
     PyTypeObject* type;
+    ref alive;            ///< the type: `like` may get another
     PyObject* make_from;  ///< borrowed of the plan, like the next; or kept below
     PyObject* make_empty;
     library_function from, empty;  ///< as found just now; nothing when the plan knew
@@ -112,6 +114,7 @@ struct maker {
           plain_dtypes(plan.plain_call),
           table(plan.table),
           type(plan.type),
+          alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))),
           make_from(plan.make_from),
           make_empty(plan.make_empty) {}
 

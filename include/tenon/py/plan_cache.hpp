@@ -52,8 +52,13 @@ inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
     const interpreter* const names = interpreter::current();
     if (names == nullptr) PyErr_Clear();
-    return names != nullptr && _PyType_Lookup(type, names->dlpack) == plan.seen_dlpack &&
-           _PyType_Lookup(type, names->exchange_api) == plan.seen_table;
+    if (names == nullptr) return false;
+    // A lookup may run code: the type is held, and the plan may be another's afterwards.
+    const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
+    const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
+    const ref table = ref::take(call::type_attr(type, names->exchange_api));
+    return plan.type == type && plan.tag == version_tag(type) && dlpack.get() == plan.seen_dlpack &&
+           table.get() == plan.seen_table;
 #else
     (void)type, (void)plan;
     return true;
@@ -149,7 +154,8 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
     return detail::is_same_type(type, *plan) ? plan : nullptr;
 }
 
-/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date.
+/// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date. The
+/// caller holds the type.
 inline void date_plan(type_plan& plan, const interpreter& names) noexcept {
     const ref dlpack = ref::take(call::type_attr(plan.type, names.dlpack));  // gives the type its tag, too
     const ref table = ref::take(call::type_attr(plan.type, names.exchange_api));

@@ -96,21 +96,6 @@ TENON_COLD inline void raise_caught() noexcept {
     }
 }
 
-/// Shows `first` behind the exception now pending.
-inline void chain_behind(ref first) noexcept {
-#if PY_VERSION_HEX >= 0x030C0000
-    const ref second = ref::take(PyErr_GetRaisedException());
-    if (second && first && second.get() != first.get()) PyException_SetContext(second.get(), first.release());
-    if (second) PyErr_SetRaisedException(ref::borrow(second.get()).release());
-#else
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    if (value != nullptr && first && value != first.get()) PyException_SetContext(value, first.release());
-    PyErr_Restore(type, value, trace);
-#endif
-}
-
 /// Makes an exception taken off before the pending one again.
 inline void restore_exception(ref exception) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -135,6 +120,42 @@ inline void restore_exception(ref exception) noexcept {
     Py_XDECREF(trace);
     return ref::take(value);
 #endif
+}
+
+namespace detail {
+
+/// The last of the exceptions behind this one, or nothing when there are too many to be looked through: they
+/// may go round in a circle.
+[[nodiscard]] inline ref last_context(PyObject* exception) noexcept {
+    static constexpr int most = 1000;
+    ref last = ref::borrow(exception);
+    for (int i = 0; i < most; ++i) {
+        ref next = ref::take(PyException_GetContext(last.get()));
+        if (!next) return last;
+        last = std::move(next);
+    }
+    return {};
+}
+
+}  // namespace detail
+
+/// Shows `first` behind the exception now pending, and behind whatever that has behind it already.
+inline void chain_behind(ref first) noexcept {
+    ref second = pending_exception();
+    if (!second) return;
+    if (first) {
+        const ref last = detail::last_context(second.get());
+        const ref end = detail::last_context(first.get());
+        // Chains that meet end alike: putting one behind the other would close a circle.
+        if (last && end && last.get() != end.get()) PyException_SetContext(last.get(), first.release());
+    }
+    restore_exception(std::move(second));
+}
+
+/// The pending exception is no answer to what was asked, and stands: Ctrl-C, an exit, no memory, too deep.
+[[nodiscard]] inline bool is_no_answer_pending() noexcept {
+    return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0 ||
+           PyErr_ExceptionMatches(PyExc_RecursionError) != 0;
 }
 
 }  // namespace tenon::py

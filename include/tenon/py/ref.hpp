@@ -40,6 +40,15 @@ private:
     PyObject* obj_ = nullptr;
 };
 
+/// The class of an object, held. A lookup in a class may run an `__eq__` among its keys, which may give the
+/// object another class and let go of this one: whoever looks at a class more than once holds it.
+[[nodiscard]] inline ref class_of(PyObject* obj) noexcept {
+    return ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(obj)));
+}
+[[nodiscard]] inline PyTypeObject* as_type(const ref& held) noexcept {
+    return reinterpret_cast<PyTypeObject*>(held.get());
+}
+
 /// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
 /// reported as unraisable. Needs an attached thread state.
 class error_guard {

@@ -69,11 +69,12 @@ TENON_PRIVATE inline constexpr std::array known_remedies{
 [[nodiscard]] inline std::string remedy_for(PyObject* obj, std::string_view name, const request& wanted,
                                             const error& unmet) {
     const library_remedies* known = nullptr;
-    for (PyTypeObject* type = Py_TYPE(obj); type != nullptr && known == nullptr; type = type->tp_base) {
+    detail::walk_bases(Py_TYPE(obj), [&](PyTypeObject* type) {
         const std::string package = detail::defining_package(type);
         for (const library_remedies& r : known_remedies)
             if (r.package == package) known = &r;
-    }
+        return known != nullptr;
+    });
     if (known == nullptr) return {};
     const std::string_view field = unmet.field;
     const bool wants_cuda = wanted.kind == abi::device_code::cuda;

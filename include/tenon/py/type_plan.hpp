@@ -19,6 +19,7 @@ class object_query {
 public:
     constexpr object_query() noexcept = default;
 
+    /// The caller holds the type.
     [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
         object_query query;
         const ref found = ref::take(call::type_attr(type, name));
@@ -102,6 +103,7 @@ struct tensor_guards {
         storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
 
     [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
+        const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
         return {object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
                 object_query::find(type, names.requires_grad),
                 object_query::find(type, names.untyped_storage)};
@@ -118,6 +120,7 @@ enum class attribute_place : unsigned char {
     anywhere,  ///< a property, an instance attribute, `__getattr__`: must be asked for
 };
 
+/// The caller holds the type.
 [[nodiscard]] inline attribute_place place_of(PyTypeObject* type, PyObject* name) noexcept {
     const ref found = ref::take(call::type_attr(type, name));
     if (found) {

@@ -18,6 +18,7 @@
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/until_done.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/chained_object.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/export/protocols.hpp>
 #include <tenon/py/frameworks.hpp>
@@ -32,8 +33,8 @@ namespace tenon::py {
 namespace detail {
 
 struct tensor_object {
-    PyObject_HEAD PyObject*
-        weak_references;  // first, so that its offset is known without asking a C++ type for it
+    chained_object head;
+    PyObject* weak_references;  // next, so that its offset is known without asking a C++ type for it
     tensor held;
     gpu::ready_event ready;  ///< when the memory is ready, unless its stream says it
 };
@@ -104,12 +105,10 @@ inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept 
     return 0;
 }
 
+/// A Tensor can keep a Tensor that keeps a Tensor...: this runs in turn.
 inline void dealloc_tensor(PyObject* self) noexcept {
     PyTypeObject* const type = Py_TYPE(self);
-    PyObject_GC_UnTrack(self);
-    // A Tensor can keep a Tensor that keeps a Tensor...: the chain is taken down without recursing.
-    Py_TRASHCAN_BEGIN(self, dealloc_tensor) if (as_tensor_object(self)->weak_references != nullptr)
-        call::clear_weak_references(self);
+    if (as_tensor_object(self)->weak_references != nullptr) call::clear_weak_references(self);
     {
         const error_guard keep;  // the owner's own code runs, and may not see what is pending
         as_tensor_object(self)->ready.~ready_event();
@@ -117,7 +116,6 @@ inline void dealloc_tensor(PyObject* self) noexcept {
     }
     type->tp_free(self);
     Py_DECREF(type);
-    Py_TRASHCAN_END
 }
 
 [[nodiscard]] inline PyObject* text_of(const std::string& text) noexcept {
@@ -143,7 +141,9 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
 }
 
 /// "numpy.ndarray", "bytes": the package and the class.
-[[nodiscard]] inline std::string short_type_name(PyTypeObject* type) {
+[[nodiscard]] inline std::string short_type_name(PyObject* obj) {
+    const ref held = class_of(obj);
+    PyTypeObject* const type = as_type(held);
     const std::string package = defining_package(type);
     const std::string_view full = type->tp_name;
     const std::string_view last = full.substr(full.rfind('.') + 1);
@@ -162,7 +162,7 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
     if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
     if (t.is_read_only()) out += ", readonly";
     if (PyObject* const owner = root_owner_of(t); owner != nullptr && owner != Py_None)
-        out += ", owner=" + short_type_name(Py_TYPE(owner));
+        out += ", owner=" + short_type_name(owner);
     return out + ")";
 }
 
@@ -261,14 +261,14 @@ using tensor_protocols = protocols<tensor_source>;
     };
 
     static PyMemberDef members[] = {
-        {"__weaklistoffset__", T_PYSSIZET, sizeof(PyObject), READONLY, nullptr},
+        {"__weaklistoffset__", T_PYSSIZET, sizeof(chained_object), READONLY, nullptr},
         {nullptr, 0, 0, 0, nullptr},
     };
 
     PyType_Slot slots[] = {
         {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
                                       "as a buffer, by an array interface, or as an Arrow array.")},
-        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_tensor)},
+        {Py_tp_dealloc, reinterpret_cast<void*>(chained_object::dealloc_in_turn<dealloc_tensor>)},
         {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
         {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
@@ -337,6 +337,7 @@ namespace detail {
     if (type == nullptr || !detail::remember_work(t, ready)) return nullptr;
     PyObject* const self = type->tp_alloc(type, 0);
     if (self == nullptr) return nullptr;
+    detail::as_tensor_object(self)->head.home = interpreter::current();
     new (&detail::as_tensor_object(self)->held) tensor(std::move(t));
     new (&detail::as_tensor_object(self)->ready) gpu::ready_event(std::move(ready));
     return self;

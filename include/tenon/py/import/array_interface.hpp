@@ -90,7 +90,7 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the interface; the object and the dictionary are both kept, since either may own the memory (F71).
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, import_policy policy,
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, import_policy policy,
                                       interpreter& here, acquired& out, error& why) noexcept {
     interface_fields fields;
     ref dict;

@@ -375,10 +375,8 @@ template <class Function, class Struct>
 [[nodiscard]] inline ref ask(PyObject* obj, attribute_place place, PyObject* name, bool& found) noexcept {
     PyObject* args[2] = {nullptr, obj};  // the first is scratch the callee may use
     found = place != attribute_place::nowhere;
-    if (!found || Py_EnterRecursiveCall(" while importing an Arrow array") != 0) return {};
-    ref answer = call_protocol_method(place, name, args + 1, nullptr, found);
-    Py_LeaveRecursiveCall();
-    return answer;
+    if (!found) return {};
+    return call_protocol_method(place, name, args + 1, nullptr, found);
 }
 
 /// `__arrow_c_device_array__`.
@@ -407,8 +405,8 @@ template <class Function, class Struct>
 }  // namespace detail
 
 /// Asks for one array, in host memory if it can be, on a device if not, else for a stream of one chunk. What
-/// Arrow lends is read-only. `plan` is a copy: foreign code runs.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
+/// Arrow lends is read-only. `plan` is the caller's own copy: foreign code runs.
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     const bool host_will_do = !options.to || *options.to == device{};
     if (!host_will_do) {

@@ -74,7 +74,7 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the interface, asks the driver which device the memory is on, and orders the work.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.cuda_array_interface == attribute_place::nowhere) return rung_result::absent;
     PyObject* found = nullptr;

@@ -134,13 +134,11 @@ struct call_shape {
         if (const auto number = stream_argument(where, to, options.stream))
             ok = given.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
     }
-    if (!ok || Py_EnterRecursiveCall(" while importing a tensor") != 0) {
+    if (!ok) {
         found = true;
         return {};
     }
-    ref answer = given.run(plan.dlpack, found);
-    Py_LeaveRecursiveCall();
-    return answer;
+    return given.run(plan.dlpack, found);
 }
 
 /// Remembers how the type wants to be called, if the plan the call was made by is still there (an object may
@@ -171,6 +169,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
     // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make, of memory that
     // can be reached from here, we make ourselves. One step back, then the producer has had its say.
+    if (PyErr_ExceptionMatches(PyExc_RecursionError) != 0) return {};  // no word about the call
     const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
     const bool unknown_keyword =
         plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
@@ -276,8 +275,7 @@ inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) no
     if (given.add(here.stream, PyLong_FromSsize_t(asks_library ? -1 : options.stream.value_or(1))))
         capsule = given.run(plan.dlpack, found);
     if (!capsule) {
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0)
-            return rung_result::raised;
+        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return rung_result::raised;
         PyErr_Clear();
         if (!asks_library) remember_cuda(obj, plan, false);
         return rung_result::absent;
@@ -293,9 +291,9 @@ inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) no
 /// The quick way, where there is one.
 using detail::take_plainly;
 
-/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is a copy: foreign code
-/// runs.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan plan, const import_options& options,
+/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is the caller's own copy:
+/// foreign code runs.
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
                                       interpreter& here, acquired& out, error& why) noexcept {
     if (plan.dtype_first) {
         if (const auto known = detail::check_dtype_name(obj, why); known != rung_result::taken) return known;

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/executable.hpp>
 #include <tenon/core/readable.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/nesting.hpp>
 #include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -22,6 +24,8 @@
 namespace tenon::py::exchange {
 
 namespace detail {
+
+inline constexpr const char* null_function = "a mandatory function of the table is null";
 
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
 [[nodiscard]] inline const abi::exchange_api* usable_table(const void* published,
@@ -36,13 +40,26 @@ namespace detail {
         const auto* table = reinterpret_cast<const abi::exchange_api*>(header);
         if (!tenon::detail::is_readable<sizeof *table>(table) ||
             table->managed_tensor_from_py_object_no_sync == nullptr) {
-            fault = "a mandatory function of the table is null";
+            fault = null_function;
             return nullptr;
         }
         return table;
     }
     fault = "no version of the table has major version 1";
     return nullptr;
+}
+
+/// Whether the functions of a table can be functions. Anything at all can be written as an integer, and what
+/// it points to may begin like a table.
+[[nodiscard]] inline bool has_functions(const abi::exchange_api& table) noexcept {
+    const void* const functions[] = {
+        reinterpret_cast<const void*>(table.managed_tensor_allocator),
+        reinterpret_cast<const void*>(table.managed_tensor_from_py_object_no_sync),
+        reinterpret_cast<const void*>(table.managed_tensor_to_py_object_no_sync),
+        reinterpret_cast<const void*>(table.dltensor_from_py_object_no_sync),
+        reinterpret_cast<const void*>(table.current_work_stream),
+    };
+    return tenon::detail::are_executable(functions);
 }
 
 /// The pointer an attribute stands for: a capsule (1.3) or, under the 1.2 name, also an integer.
@@ -94,6 +111,11 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         }
         plan.table = detail::usable_table(published, plan.table_fault);
         if (plan.table == nullptr) continue;
+        if (PyLong_CheckExact(attribute.get()) && !detail::has_functions(*plan.table)) {
+            plan.table = nullptr;
+            plan.table_fault = "the functions of the table cannot be functions";
+            continue;
+        }
         plan.table_fault = nullptr;
         return;
     }
@@ -133,8 +155,9 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
                                           interpreter& home, acquired& out, import_policy policy,
                                           error& why) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
-    if (!succeeds(table->managed_tensor_from_py_object_no_sync, obj, &managed))
-        return call_failed(why, silent_failure);
+    const auto function = table->managed_tensor_from_py_object_no_sync;
+    if (function == nullptr) return call_failed(why, null_function);
+    if (!succeeds(function, obj, &managed)) return call_failed(why, silent_failure);
     if (managed == nullptr) return call_failed(why, "the call succeeded without a tensor");
     keep_alive owner = py::detail::keep_managed(managed, true, &home);  // ours from here on, errors included
     if (PyErr_Occurred() != nullptr) return rung_result::raised;
@@ -171,7 +194,10 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
                                                        import_policy policy, bool& suspicious,
                                                        error& why) noexcept {
     abi::dl_tensor t{};
-    if (!succeeds(terms.table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
+    const auto function = terms.table->dltensor_from_py_object_no_sync;
+    if (function == nullptr) [[unlikely]]  // it was there before others ran
+        return call_failed(why, null_function);
+    if (!succeeds(function, obj, &t)) [[unlikely]]
         return call_failed(why, silent_failure);
     if (!terms.honest && PyErr_Occurred() != nullptr) [[unlikely]]
         return rung_result::raised;
@@ -209,6 +235,8 @@ struct guard_questions {
 TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_questions ask) noexcept {
     const interpreter* const names = interpreter::current();
     if (names == nullptr) return {false, false};
+    const nesting_level level;
+    if (!level) return {false, false};
     const type_plan* const plan = find_plan(Py_TYPE(obj));
     const tensor_guards guards = plan != nullptr ? plan->guards : tensor_guards::find(Py_TYPE(obj), *names);
     guard_verdict verdict{true, false};

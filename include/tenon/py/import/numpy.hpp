@@ -180,12 +180,13 @@ namespace detail {
 [[nodiscard]] inline PyTypeObject* checked_ndarray(interpreter& here) noexcept {
     if (here.numpy_layout.load(std::memory_order_acquire) == 0) {
         const ref numpy = ref::take(call::imported_module("numpy"));
-        const ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
+        ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
         const bool holds = ndarray && layout_holds(numpy.get(), ndarray.get());
         // An interrupt is not an answer: it is left standing, and the question open.
         if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         PyErr_Clear();
-        here.numpy_ndarray.store(ndarray.get(), std::memory_order_relaxed);
+        // Kept for good: an object that calls itself NumPy may let go of it.
+        call::drop(here.numpy_ndarray.exchange(ndarray.release()));
         here.numpy_layout.store(holds ? 1 : -1, std::memory_order_release);
     }
     if (here.numpy_layout.load(std::memory_order_acquire) != 1) return nullptr;
