@@ -86,6 +86,10 @@ inline PyObject* keyword_call(PyObject* callable, PyObject* const* args, PyObjec
         [&] { return PyObject_Vectorcall(callable, args, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords); });
 }
 
+/// The module of that name if it has been imported: a new reference, or null, with or without an exception.
+inline PyObject* loaded_module(PyObject* name) noexcept {
+    return foreign_code([&] { return PyImport_GetModule(name); });
+}
 inline PyObject* import_module(const char* name) noexcept {
     return foreign_code([&] { return PyImport_ImportModule(name); });
 }
@@ -98,6 +102,10 @@ inline PyObject* index(PyObject* obj) noexcept {
 }
 inline PyObject* call(PyObject* callable, PyObject* args, PyObject* keywords) noexcept {
     return foreign_code([&] { return PyObject_Call(callable, args, keywords); });
+}
+/// Runs a program over the variables of a dictionary: None, or null with an exception set.
+inline PyObject* run(const char* program, PyObject* variables) noexcept {
+    return foreign_code([&] { return PyRun_String(program, Py_file_input, variables, variables); });
 }
 inline int is_true(PyObject* obj) noexcept {
     return foreign_code([&] { return PyObject_IsTrue(obj); });
