@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 import tenon_probe
-from isolation import isolated
+from isolation import isolated, run_isolated
 from producers import CUDA, NOWHERE, READ_ONLY, Ancient, exactly_once, exchange_class, refuse, take
-from real_support import need, raw, script
+from real_support import need, raw
 
 import tenon
 
@@ -18,86 +18,85 @@ torch = need("torch")
 weak = torch.multiprocessing.reductions.StorageWeakRef
 
 
-def is_held(t, known) -> bool:
-    """The storage at the tensor's address is alive: `known` are weak references by address."""
-    return not known[t.data_ptr].expired()
+def is_held(t) -> bool:
+    """What the tensor keeps is the storage that its memory lies in."""
+    return type(t.owner) is torch.UntypedStorage and t.owner.data_ptr() == t.data_ptr
 
 
 class Swapper:
-    """Gives a tensor new memory each time it is called, and remembers where every one is."""
+    """Gives a tensor new memory each time it is called. The new storage has no Python object yet: one is made
+    when it is asked for, and before 3.12 that is where the collector runs."""
 
     def __init__(self, x):
-        self.x, self.count, self.known = x, 0, {}
-        self.note()
-
-    def note(self):
-        storage = self.x.untyped_storage()
-        self.known[storage.data_ptr()] = weak(storage)
+        self.x, self.count = x, 0
 
     def __call__(self, *_):
-        if self.count < 0:
-            return
         self.count += 1
         with torch._C.DisableTorchFunction():
             self.x.data = torch.full((1000,), float(self.count))
-            self.note()
 
 
 class Cycle:
-    """Calls `swap` when the collector finds it."""
+    """Calls `swap` when the collector finds it, and is there again for the next time."""
 
     def __init__(self, swap):
         self.me, self.swap = self, swap
 
     def __del__(self):
-        self.swap()
+        if self.swap.count < 100:
+            self.swap()
+            Cycle(self.swap)
 
 
 @pytest.fixture
 def eager_collector():
     before = gc.get_threshold()
     gc.collect()
-    yield lambda: gc.set_threshold(1, 1, 1)
+    yield lambda threshold: gc.set_threshold(threshold, 1, 1)
     gc.set_threshold(*before)
 
 
-@pytest.mark.parametrize("keywords", [{}, {"readonly": False}], ids=repr)
-def test_F86_finalizer_that_swaps_the_memory(eager_collector, keywords):
-    for _ in range(20):
-        x = torch.nn.Parameter(torch.zeros(1000), requires_grad=False)
-        swap = Swapper(x)
-        tenon.asdlpack(x)
-        Cycle(swap)
-        eager_collector()
+def import_while_swapped(x, **keywords):
+    """A tensor that is held, or nothing when it is said that the memory kept changing."""
+    try:
         t = tenon.asdlpack(x, **keywords)
+    except BufferError as e:
+        assert "other memory while it was imported" in str(e)  # noqa: PT017
+        return None
+    finally:
         gc.set_threshold(0)
-        swap.count = 1000
-        swap()
-        gc.collect()
-        assert is_held(t, swap.known), "the memory of a held Tensor was freed"
+    assert is_held(t), "the memory of a held Tensor is not what it keeps"
+    return t
 
 
-def test_F86_collector_that_swaps_the_memory_each_time(eager_collector):
-    taken = 0
-    for _ in range(20):
-        x = torch.zeros(1000)
-        swap = Swapper(x)
+@pytest.mark.parametrize("keywords", [{}, {"readonly": False}], ids=repr)
+@pytest.mark.parametrize("threshold", [1, 2, 3, 4, 5])
+def test_F86_finalizer_that_swaps_the_memory(eager_collector, threshold, keywords):
+    for _ in range(10):
+        x = torch.nn.Parameter(torch.zeros(1000), requires_grad=False)
         tenon.asdlpack(x)
+        swap = Swapper(x)
+        swap()
+        Cycle(swap)
+        eager_collector(threshold)
+        import_while_swapped(x, **keywords)
+        swap.count = 100
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 3, 4, 5])
+def test_F86_collector_that_swaps_the_memory_each_time(eager_collector, threshold):
+    for _ in range(10):
+        x = torch.zeros(1000)
+        tenon.asdlpack(x)
+        swap = Swapper(x)
+        swap()
         gc.callbacks.append(swap)
         try:
-            eager_collector()
-            t = tenon.asdlpack(x)
-        except BufferError as e:
-            assert "other memory while it was imported" in str(e)  # noqa: PT017
-            continue
+            eager_collector(threshold)
+            taken = import_while_swapped(x)
         finally:
             gc.callbacks.remove(swap)
-            gc.set_threshold(0)
-        taken += 1
-        swap()
-        gc.collect()
-        assert is_held(t, swap.known), "the memory of a held Tensor was freed"
-    assert taken == 20 or sys.version_info < (3, 12), "there, the collector runs between two instructions of Python's"
+        assert taken is not None or sys.version_info < (3, 12), "there, it runs between two instructions of Python's alone"
 
 
 class Meanwhile(torch.overrides.TorchFunctionMode):
@@ -130,11 +129,8 @@ def test_F86_method_that_swaps_the_memory(times):
             t = tenon.asdlpack(x)
     except BufferError as e:
         assert times == 100 and "other memory" in str(e)  # noqa: PT017
-        return
-    assert times < 100
-    swap()
-    gc.collect()
-    assert is_held(t, swap.known), "the memory of a held Tensor was freed"
+    else:
+        assert times < 100 and is_held(t)
 
 
 def test_F86_guards_speak_of_what_is_kept():
@@ -175,7 +171,7 @@ def test_F86_another_thread_swaps_the_memory():
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        for _ in range(3000):
+        for _ in range(200):
             for importer in (tenon.asdlpack, tenon_probe.borrow):
                 try:
                     t = importer(x)
@@ -286,7 +282,7 @@ def test_F89_table_that_leaves_an_exception():
 
 def test_F89_class_that_calls_itself_cupy():
     """CuPy's legacy capsules are known to be writable: those of a class that bears its name are not."""
-    script("""
+    run_isolated("""
 from test_real_torch_swapped import *
 from fake_cuda import Driver
 driver = Driver()

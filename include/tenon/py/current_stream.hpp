@@ -26,7 +26,7 @@ namespace tenon::py {
 [[nodiscard]] inline library_stream find_library_stream(const framework_habits& habits) noexcept {
     if (habits.stream_module == nullptr) return nullptr;
     const ref name = ref::take(PyUnicode_FromString(habits.stream_module));
-    const ref module = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref module = name ? ref::take(call::loaded_module(name.get())) : ref();
     const ref functions = module ? ref::take(call::attr(module.get(), "__pyx_capi__")) : ref();
     PyObject* const capsule = functions && PyDict_CheckExact(functions.get())
                                   ? PyDict_GetItemString(functions.get(), habits.stream_function)
@@ -175,10 +175,12 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     if (driver == nullptr || driver->started != 0) return;
     const error_guard keep;
     const ref name = ref::take(PyUnicode_FromString("torch"));
-    const ref module = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref module = name ? ref::take(call::loaded_module(name.get())) : ref();
     const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
     const ref capsule =
-        type && PyType_Check(type.get())
+        type && PyType_Check(type.get()) &&
+                is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
+                                 "torch._C.TensorBase")  // asked on any thread from now on
             ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
             : ref();
     if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;

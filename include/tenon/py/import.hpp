@@ -68,6 +68,7 @@ namespace detail {
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
         const bool named_torch = habits != nullptr && habits->package == "torch";
         const auto torch = named_torch ? torch_library::find(here) : torch_library::finding{nullptr, true};
+        if (PyErr_Occurred() != nullptr) return false;
         if (!torch.settled) plan.tag = 0;  // not to be remembered
         plan.guards = tensor_guards::find(type, here, torch.library);
         plan.honest_borrow = plan.table != nullptr && plan.guards.torch != nullptr &&

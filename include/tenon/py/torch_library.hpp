@@ -91,20 +91,22 @@ public:
         bool settled;                  ///< otherwise look again: it could not be tried out just now
     };
 
-    /// What has been found, if anything yet.
+    /// What has been found so far.
     [[nodiscard]] static const torch_library* known() noexcept {
         return found().load(std::memory_order_acquire);
     }
-    /// Called when a type is looked at that says it is PyTorch's. Runs code of PyTorch's and leaves no
-    /// exception.
+    /// Called when a type is looked at that says it is PyTorch's. Runs code of PyTorch's; an exception is
+    /// left only if it ends the call (Ctrl-C).
     [[nodiscard]] static finding find(const interpreter& names) noexcept {
-        if (const torch_library* const before = known()) return {before, true};
+        const torch_library* library = known();
+        if (library != nullptr && library->is_settled()) return {library, true};
         thread_local bool looking = false;
-        if (looking) return {nullptr, false};  // a collector that imports, while samples are made
+        if (looking) return {library, false};  // a collector that imports, while samples are made
         looking = true;
-        const finding answer = look(names);
+        if (library == nullptr) library = look(names);
+        if (library != nullptr) library->find_flags();
         looking = false;
-        return answer;
+        return {library, library == nullptr || library->is_settled()};
     }
 
     /// Whether objects of the type are tensors of PyTorch's.
@@ -118,7 +120,7 @@ public:
         return own && own.get() == plain.get();
     }
     /// Null when tensors must be asked by their methods.
-    [[nodiscard]] const torch_flags* flags() const noexcept { return has_flags_ ? &flags_ : nullptr; }
+    [[nodiscard]] const torch_flags* flags() const noexcept { return flags_.load(std::memory_order_acquire); }
     /// Whether these are what `torch.Tensor` itself is asked by: what `flags` tells then, too.
     [[nodiscard]] bool asks_by(const object_query& conjugate, const object_query& negative,
                                const object_query& requires_grad) const noexcept {
@@ -149,34 +151,31 @@ private:
         static constinit std::atomic<const torch_library*> library{nullptr};
         return library;
     }
-    /// How often the samples may turn out otherwise, in whatever state PyTorch is, before its methods are
-    /// asked for good.
-    static constexpr int most_tries = 8;
-    TENON_PRIVATE static std::atomic<int>& tries() noexcept {
-        static constinit std::atomic<int> count{0};
-        return count;
+    [[nodiscard]] bool is_settled() const noexcept { return flags() != nullptr || tries_left_.load() <= 0; }
+
+    TENON_COLD [[nodiscard]] static const torch_library* look(const interpreter& names) noexcept {
+        auto* const made = new (std::nothrow) torch_library;  // as long as PyTorch: for good
+        const torch_library* first = nullptr;
+        if (made != nullptr && made->find_classes(names) && found().compare_exchange_strong(first, made))
+            return made;
+        if (PyErr_Occurred() != nullptr) PyErr_Clear();
+        delete made;
+        return first;
     }
 
-    TENON_COLD [[nodiscard]] static finding look(const interpreter& names) noexcept {
-        const error_guard keep;
-        torch_library candidate;
-        if (!candidate.find_classes(names)) {
-            PyErr_Clear();
-            return {nullptr, true};
-        }
+    TENON_COLD void find_flags() const noexcept {
+        torch_flags candidate;
         void* const library = loaded_library();
-        candidate.has_flags_ = candidate.flags_.find_functions(library) && candidate.is_exported(library);
-        if (candidate.has_flags_ && !candidate.try_out()) {
-            PyErr_Clear();
-            if (tries().fetch_add(1) < most_tries) return {nullptr, false};
-            candidate.has_flags_ = false;
+        if (!candidate.find_functions(library) || !is_exported(library)) {
+            tries_left_.store(0);
+        } else if (try_out(candidate)) {
+            auto* const made = new (std::nothrow) torch_flags(candidate);
+            const torch_flags* first = nullptr;
+            if (!flags_.compare_exchange_strong(first, made)) delete made;
+        } else {
+            tries_left_.fetch_sub(1);
+            if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) != 0) PyErr_Clear();
         }
-        auto* const made = new (std::nothrow) torch_library(candidate);  // as long as PyTorch: for good
-        if (made == nullptr) return {nullptr, false};
-        const torch_library* first = nullptr;
-        if (found().compare_exchange_strong(first, made)) return {made, true};
-        delete made;
-        return {first, true};
     }
 
     [[nodiscard]] bool find_classes(const interpreter& names) noexcept {
@@ -225,7 +224,7 @@ private:
 
     /// Makes tensors of every kind, finds out where in their objects the implementation is, and whether the
     /// functions answer as the methods do. False when anything is unexpected, with or without an exception.
-    [[nodiscard]] bool try_out() noexcept {
+    [[nodiscard]] bool try_out(torch_flags& candidate) const noexcept {
         // Whatever modes are in force, the samples are plain ones, on the CPU.
         static constexpr const char* program = R"(
 with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
@@ -246,8 +245,8 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             return false;
         const ref ran = ref::take(call::run(program, variables.get()));
         const ref samples = ref::borrow(ran ? PyDict_GetItemString(variables.get(), "samples") : nullptr);
-        return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get()) &&
-               answers_agree(samples.get());
+        return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get(), candidate) &&
+               answers_agree(samples.get(), candidate);
     }
 
     struct sample {
@@ -271,7 +270,7 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         return out;
     }
     /// The one word that is the implementation's address in every sample.
-    [[nodiscard]] bool find_offset(PyObject* samples) noexcept {
+    [[nodiscard]] bool find_offset(PyObject* samples, torch_flags& candidate) const noexcept {
         int places = 0;
         const auto size = static_cast<std::size_t>(tensor_->tp_basicsize);
         for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
@@ -284,19 +283,19 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
                 everywhere = word == seen->implementation;
             }
             if (!everywhere) continue;
-            flags_.offset_ = at;
+            candidate.offset_ = at;
             ++places;
         }
         return places == 1;
     }
     /// Every answer must have been heard both ways, and from the functions as from the methods.
-    [[nodiscard]] bool answers_agree(PyObject* samples) const noexcept {
+    [[nodiscard]] bool answers_agree(PyObject* samples, const torch_flags& candidate) const noexcept {
         bool heard[3][2] = {};
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); ++i) {
             const auto seen = read_sample(samples, i);
             if (!seen) return false;
-            const bool told[3] = {flags_.is_negative(seen->tensor), flags_.is_conjugate(seen->tensor),
-                                  flags_.requires_grad(seen->tensor)};
+            const bool told[3] = {candidate.is_negative(seen->tensor), candidate.is_conjugate(seen->tensor),
+                                  candidate.requires_grad(seen->tensor)};
             for (int k = 0; k < 3; ++k) {
                 if (told[k] != seen->answers[k]) return false;
                 heard[k][told[k] ? 1 : 0] = true;
@@ -311,8 +310,10 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     PyTypeObject* storage_ = nullptr;
     object_query conjugate_, negative_, requires_grad_;
     object_query data_ptr_, nbytes_;
-    torch_flags flags_;
-    bool has_flags_ = false;
+    mutable std::atomic<const torch_flags*> flags_{nullptr};
+    /// How often the samples may turn out otherwise, in whatever state PyTorch is, before its methods are
+    /// asked for good.
+    mutable std::atomic<int> tries_left_{8};
 };
 
 }  // namespace tenon::py
