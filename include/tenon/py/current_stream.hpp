@@ -177,10 +177,12 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const ref name = ref::take(PyUnicode_FromString("torch"));
     const ref module = name ? ref::take(call::loaded_module(name.get())) : ref();
     const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    // PyTorch's own needs no Python; that of whatever else calls itself so may.
+    const bool genuine = type && PyType_Check(type.get()) != 0 &&
+                         is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
+                                          "torch._C.TensorBase");
     const ref capsule =
-        type && PyType_Check(type.get()) &&
-                is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
-                                 "torch._C.TensorBase")  // asked on any thread from now on
+        type && PyType_Check(type.get())
             ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
             : ref();
     if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;
@@ -191,7 +193,7 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
         return;
     void* stream = nullptr;
     if (detail::ask_for_stream(table->current_work_stream, {abi::device_code::cuda, 0}, stream))
-        detail::stream_sources::add(table->current_work_stream, {abi::device_code::cuda, 0}, true);
+        detail::stream_sources::add(table->current_work_stream, {abi::device_code::cuda, 0}, genuine);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();
 }

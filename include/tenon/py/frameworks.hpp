@@ -24,8 +24,9 @@ struct framework_habits {
     /// unless `immutable`.
     bool plain_call = false;
     bool always_cuda = false;  ///< it has no other arrays
-    /// Its plain array class, as its package calls it. What is granted beyond the protocols (the four above
-    /// and below, and what `torch_library` knows) is granted to this very object, `is_library_class`.
+    /// Its plain array class, as its package calls it. What trusts more than a protocol says (writable legacy
+    /// structs, the library's stream, PyTorch's table and storages) trusts this very class:
+    /// `is_library_class`.
     const char* array = nullptr;
     const char* array_base = nullptr;   ///< the class made in C that it derives from, where there is one
     const char* from_dlpack = nullptr;  ///< what makes its arrays, as a path through its modules

@@ -439,7 +439,8 @@ namespace detail {
 }  // namespace detail
 
 /// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null
-/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried.
+/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried;
+/// for PyTorch's tensors without plain memory one that says so, and PyTorch's own is its cause.
 /// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
 [[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
                                                        const import_options& options = {}) noexcept {
