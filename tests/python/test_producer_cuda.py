@@ -1025,7 +1025,7 @@ def empty(shape, dtype):
     made.append(ndarray(shape))
     return made[-1]
 capsule = new_capsule(works_on, b"intptr_t (int)")
-sys.modules["cupy"] = SimpleNamespace(empty=empty, from_dlpack=lambda tensor: tensor)
+sys.modules["cupy"] = SimpleNamespace(ndarray=ndarray, empty=empty, from_dlpack=lambda tensor: tensor)
 sys.modules["cupy_backends.cuda.stream"] = SimpleNamespace(__pyx_capi__=dict(get_stream_ptr=capsule))
 model = ndarray()
 assert tenon_exports.twin(model) is made[-1] and driver.calls() == [], "it was made on that stream"

@@ -136,6 +136,10 @@ inline PyObject* index(PyObject* obj) noexcept {
 inline PyObject* call(PyObject* callable, PyObject* args, PyObject* keywords) noexcept {
     return foreign_code([&] { return PyObject_Call(callable, args, keywords); });
 }
+/// Runs a program over the variables of a dictionary: None, or null with an exception set.
+inline PyObject* run(const char* program, PyObject* variables) noexcept {
+    return foreign_code([&] { return PyRun_String(program, Py_file_input, variables, variables); });
+}
 inline int is_true(PyObject* obj) noexcept {
     return foreign_code([&] { return PyObject_IsTrue(obj); });
 }

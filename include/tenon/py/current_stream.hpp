@@ -176,6 +176,10 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const error_guard keep;
     const ref module = ref::take(call::imported_module("torch"));
     const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    // PyTorch's own needs no Python; that of whatever else calls itself so may.
+    const bool genuine = type && PyType_Check(type.get()) != 0 &&
+                         is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
+                                          "torch._C.TensorBase");
     const ref capsule =
         type && PyType_Check(type.get())
             ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
@@ -190,7 +194,7 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     void* stream = nullptr;
     if (ask == nullptr) return;
     if (detail::ask_for_stream(ask, {abi::device_code::cuda, 0}, stream))
-        detail::stream_sources::add(ask, {abi::device_code::cuda, 0}, true);
+        detail::stream_sources::add(ask, {abi::device_code::cuda, 0}, genuine);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();
 }

@@ -23,11 +23,15 @@ struct framework_habits {
     /// would add costs as much again, and the capsule says the rest (measured). Its arrays can be written to,
     /// unless `immutable`.
     bool plain_call = false;
-    bool always_cuda = false;            ///< it has no other arrays
-    std::string_view honest_array = {};  ///< the class whose own exchange table never lends read-only memory
-    const char* from_dlpack = nullptr;   ///< what makes its arrays, as a path through its modules
-    bool from_capsule = false;           ///< that takes a legacy capsule, and no object
-    const char* empty = nullptr;         ///< `empty(shape, dtype=...)`, where its arrays may be written to
+    bool always_cuda = false;  ///< it has no other arrays
+    /// Its plain array class, as its package calls it. What trusts more than a protocol says (writable legacy
+    /// structs, the library's stream, PyTorch's table and storages) trusts this very class:
+    /// `is_library_class`.
+    const char* array = nullptr;
+    const char* array_base = nullptr;   ///< the class made in C that it derives from, where there is one
+    const char* from_dlpack = nullptr;  ///< what makes its arrays, as a path through its modules
+    bool from_capsule = false;          ///< that takes a legacy capsule, and no object
+    const char* empty = nullptr;        ///< `empty(shape, dtype=...)`, where its arrays may be written to
     /// The module, compiled by Cython, and the C function in it, `intptr_t (int device)`, that says which
     /// CUDA stream the library works on: it is asked, instead of having another stream wait for that one.
     const char* stream_module = nullptr;
@@ -52,12 +56,14 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .from_capsule = true},
     framework_habits{.package = "torch",
                      .guarded = true,
-                     .honest_array = "Tensor",
+                     .array = "Tensor",
+                     .array_base = "torch._C.TensorBase",
                      .from_dlpack = "torch.from_dlpack",
                      .empty = "torch.empty"},
     framework_habits{.package = "cupy",
                      .plain_call = true,
                      .always_cuda = true,
+                     .array = "ndarray",
                      .from_dlpack = "cupy.from_dlpack",
                      .empty = "cupy.empty",
                      .stream_module = "cupy_backends.cuda.stream",
@@ -110,20 +116,29 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
     return known;
 }
 
-/// Whether the type has its exchange table from its library's plain array class, and not one of its own: a
-/// subclass may bring another, which lends memory that must not be written to. The caller holds the type.
-[[nodiscard]] inline bool has_honest_table(PyTypeObject* type, PyObject* attribute) noexcept {
-    bool honest = false;
-    detail::walk_bases(type, [&](PyTypeObject* t) {
-        const framework_habits* const known = detail::habits_of_class(t);
-        if (known == nullptr || known->honest_array.empty() || known->honest_array != t->tp_name)
-            return false;
-        const ref own = ref::take(call::type_attr(type, attribute));
-        const ref plain = ref::take(call::type_attr(t, attribute));
-        honest = own && own.get() == plain.get();
-        return true;
-    });
-    return honest;
+/// Whether `type` is the class that `package` calls `name`, the object itself: what a class says of itself
+/// proves nothing (F89). Where its library makes it from a class written in C, it must also derive from one
+/// of that name which no `class` statement made: a module put in the library's place has none. Runs code of
+/// the library's.
+[[nodiscard]] inline bool is_library_class(PyTypeObject* type, const char* package, const char* name,
+                                           const char* base = nullptr) noexcept {
+    const auto is_base = [&](PyTypeObject* t) {
+        const bool made_in_c =
+            (t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) != Py_TPFLAGS_HEAPTYPE;
+        return made_in_c && std::string_view(t->tp_name) == base;
+    };
+    PyTypeObject* below = type;
+    while (base != nullptr && below != nullptr && !is_base(below)) below = below->tp_base;
+    if (below == nullptr) return false;
+    const error_guard keep;
+    const ref module = ref::take(call::imported_module(package));
+    const ref found = module ? ref::take(call::attr(module.get(), name)) : ref();
+    PyErr_Clear();
+    return found.get() == reinterpret_cast<PyObject*>(type);
+}
+[[nodiscard]] inline bool is_library_class(PyTypeObject* type, const framework_habits& habits) noexcept {
+    return habits.array != nullptr &&
+           is_library_class(type, habits.package.data(), habits.array, habits.array_base);
 }
 
 }  // namespace tenon::py

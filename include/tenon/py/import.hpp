@@ -33,6 +33,8 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/py/refusals.hpp>
 #include <tenon/py/stream.hpp>
+#include <tenon/py/torch_kinds.hpp>
+#include <tenon/py/torch_library.hpp>
 #include <tenon/py/type_plan.hpp>
 
 namespace tenon::py {
@@ -60,14 +62,20 @@ namespace detail {
         plan.dtype_first = habits->dtype_first;
         // A subclass may have a `__dlpack__` of its own.
         const bool is_their_own = habits_of_class(type) == habits;
-        if (is_their_own) plan.stream_of = find_library_stream(*habits);
-        plan.plain_call = habits->plain_call && is_their_own;
+        // What only restricts is believed of any class that bears the name; the rest of the library's alone.
+        const bool is_genuine = is_their_own && is_library_class(type, *habits);
+        if (is_genuine) plan.stream_of = find_library_stream(*habits);
+        plan.plain_call = habits->plain_call && (is_genuine || (is_their_own && habits->immutable));
         plan.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
     }
-    plan.honest_borrow = plan.table != nullptr && has_honest_table(type, here.exchange_api);
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
-        plan.guards = tensor_guards::find(type, here);
-        plan.guarded = plan.guards.exist();
+        const bool named_torch = habits != nullptr && habits->package == "torch";
+        const auto torch = named_torch ? torch_library::find(here) : torch_library::finding{nullptr, true};
+        if (PyErr_Occurred() != nullptr) return false;
+        if (!torch.settled) plan.tag = 0;  // not to be remembered
+        plan.guards = tensor_guards::find(type, here, torch.library);
+        plan.honest_borrow = plan.table != nullptr && plan.guards.torch != nullptr &&
+                             plan.guards.torch->lends_honestly(type, here);
     }
     if (PyErr_Occurred() != nullptr) return false;
     const bool only_buffer = plan.table == nullptr && plan.table_fault == nullptr && !plan.numpy_struct &&
@@ -130,16 +138,18 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 [[nodiscard]] inline rung_result take_dlpack(PyObject* obj, const type_plan& plan,
                                              const import_options& options, bool writable, interpreter& here,
                                              acquired& out, error& why) noexcept {
-    bool needs_grad = false;
-    if (plan.guarded) {
-        const auto verdict = exchange::ask_guards(
-            obj, {.conjugate = true, .negative = true, .grad = writable, .writable = writable});
-        if (!verdict.allowed) return rung_result::raised;
-        needs_grad = verdict.needs_grad;
-    }
+    const tensor_guards guards = plan.guards;
+    const auto grad = writable ? exchange::grad_rule::forbidden : exchange::grad_rule::ignored;
+    if (!exchange::ask_guards(obj, guards, grad, here).allowed ||
+        !exchange::ask_flags(obj, guards.flags, grad).allowed)
+        return rung_result::raised;
     const rung_result got = dlpack::take(obj, plan, options, here, out, why);
     if (got != rung_result::taken) return got;
-    if (needs_grad) out.mark_read_only();
+    // That ran foreign code, which may have given the tensor other memory.
+    if (!exchange::ask_flags(obj, guards.flags, grad).allowed) {
+        out.owner.reset();
+        return rung_result::raised;
+    }
     if (plan.buffer_first && !plan.prefer_buffer && out.device().is_cpu()) {
         const dtype_entry* const known = find_dtype(out.dtype());
         if (known != nullptr && !known->buffer_format.empty()) prefer_buffer(Py_TYPE(obj), true);
@@ -315,6 +325,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         restore_exception(std::move(dlpack_refusal));
         chain_behind(std::move(later));
     }
+    reword_for_torch(obj);
     return false;
 }
 
@@ -368,7 +379,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     const rung_result answer = take_directly(obj, *plan, writable, out, tried);
     if (answer == rung_result::taken) [[likely]]
         return true;
-    if (answer == rung_result::raised) return false;
+    if (answer == rung_result::raised) return (reword_for_torch(obj), false);
     return climb(obj, plain, writable, out, answer == rung_result::refused ? &tried : nullptr);
 }
 
@@ -463,7 +474,8 @@ namespace detail {
 }  // namespace detail
 
 /// Imports any object that speaks a tensor protocol, or a DLPack capsule, and keeps its memory alive. Null
-/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried.
+/// with a Python exception set on failure: the producer's own, unchanged, or one that lists what was tried;
+/// for PyTorch's tensors without plain memory one that says so, and PyTorch's own is its cause.
 /// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
 [[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
                                                        const import_options& options = {}) noexcept {
@@ -477,10 +489,6 @@ namespace detail {
 /// `fn` returns a pointer (null then means that an exception is set, as for any C function of Python) and so
 /// does this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type
 /// has been seen before there is no allocation and no Python call.
-///
-/// A negative view of PyTorch's that shows it in no way, neither by its strides nor by its address (one made
-/// by `as_strided` or the private `torch._neg_view`), is lent with the signs of its memory; `from_python`
-/// asks.
 template <class Fn>
 TENON_HOT inline auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
     using R = std::invoke_result_t<Fn&, const tensor_ref&>;

@@ -158,4 +158,16 @@ inline void chain_behind(ref first) noexcept {
            PyErr_ExceptionMatches(PyExc_RecursionError) != 0;
 }
 
+/// Raises `e` with `cause`, if any, as what it comes from.
+inline std::nullptr_t raise_from(const error& e, std::string_view prefix, ref cause) noexcept {
+    raise(e, prefix);
+    if (!cause) return nullptr;
+    ref raised = pending_exception();
+    if (!raised) return nullptr;
+    PyException_SetContext(raised.get(), ref::borrow(cause.get()).release());
+    PyException_SetCause(raised.get(), cause.release());
+    restore_exception(std::move(raised));
+    return nullptr;
+}
+
 }  // namespace tenon::py

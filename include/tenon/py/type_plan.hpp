@@ -8,90 +8,12 @@
 #include <tenon/py/call.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/interpreter.hpp>
+#include <tenon/py/object_query.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/torch_library.hpp>
 
 namespace tenon::py {
-
-/// A question to an object, by a method without arguments or an attribute: the C function behind it is found
-/// once, where there is one, so that asking costs no attribute lookup.
-class object_query {
-public:
-    constexpr object_query() noexcept = default;
-
-    /// The caller holds the type.
-    [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
-        object_query query;
-        const ref found = ref::take(call::type_attr(type, name));
-        if (!found) return query;
-        query.kind_ = kind::python;
-        // A descriptor borrowed from an unrelated class must do its own type check, and raise.
-        const bool fits =
-            (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
-            PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
-        if (fits && Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
-            const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
-            query.is_method_ = true;
-            if (def->ml_flags == METH_NOARGS) {
-                query.kind_ = kind::c_method;
-                query.method_ = def->ml_meth;
-            }
-        } else if (fits && reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset->get != nullptr) {
-            const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
-            query.kind_ = kind::c_getter;
-            query.getter_ = def->get;
-            query.closure_ = def->closure;
-        } else {
-            query.is_method_ =
-                Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
-        }
-        return query;
-    }
-
-    [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
-    /// Asking may let other threads run in between (a C function of this kind keeps the GIL, if there is
-    /// one).
-    [[nodiscard]] bool may_interleave() const noexcept {
-#if defined(Py_GIL_DISABLED)
-        return true;
-#else
-        return kind_ == kind::python;
-#endif
-    }
-
-    /// The answer, or nothing with an exception set. The attribute must exist.
-    [[nodiscard]] ref fetch(PyObject* self, PyObject* name) const noexcept {
-        switch (kind_) {
-            case kind::none:
-                break;
-            case kind::c_method:
-                return ref::take(method_(self, nullptr));
-            case kind::c_getter:
-                return ref::take(getter_(self, closure_));
-            case kind::python:
-                return ref::take(is_method_ ? call::method(self, name) : call::attr(self, name));
-        }
-        return {};
-    }
-
-    /// 1 yes, 0 no, -1 an exception is set. A type without the attribute answers no.
-    [[nodiscard]] int ask(PyObject* self, PyObject* name) const noexcept {
-        if (!exists()) return 0;
-        const ref answer = fetch(self, name);
-        if (!answer && PyErr_Occurred() == nullptr)
-            PyErr_SetString(PyExc_SystemError,
-                            "tenon: an attribute of the tensor failed without an exception");
-        return answer ? call::is_true(answer.get()) : -1;
-    }
-
-private:
-    enum class kind : unsigned char { none, c_method, c_getter, python };
-    kind kind_ = kind::none;
-    bool is_method_ = false;
-    PyCFunction method_ = nullptr;
-    getter getter_ = nullptr;
-    void* closure_ = nullptr;
-};
 
 /// What PyTorch's exchange table does not tell: conjugate and negative views show other numbers than their
 /// memory holds, and what requires grad must not be written to from outside.
@@ -101,15 +23,23 @@ struct tensor_guards {
     object_query requires_grad;
     object_query
         storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
+    const torch_library* torch = nullptr;  ///< set for tensors of PyTorch's
+    const torch_flags* flags = nullptr;    ///< says the same without running anything, where it is known
+    bool asked = false;                    ///< the attributes must be asked; `flags` alone does not do
 
-    [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names) noexcept {
+    [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names,
+                                            const torch_library* torch) noexcept {
         const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
-        return {object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
-                object_query::find(type, names.requires_grad),
-                object_query::find(type, names.untyped_storage)};
-    }
-    [[nodiscard]] bool exist() const noexcept {
-        return conjugate.exists() || negative.exists() || requires_grad.exists();
+        tensor_guards found{object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
+                            object_query::find(type, names.requires_grad),
+                            object_query::find(type, names.untyped_storage)};
+        if (torch != nullptr && torch->has(type)) found.torch = torch;
+        if (found.torch != nullptr) found.flags = torch->flags();
+        const bool told =
+            found.flags != nullptr && torch->asks_by(found.conjugate, found.negative, found.requires_grad);
+        found.asked =
+            !told && (found.conjugate.exists() || found.negative.exists() || found.requires_grad.exists());
+        return found;
     }
 };
 
@@ -169,7 +99,6 @@ struct type_plan {
     bool numpy_struct = false;  ///< exactly numpy.ndarray, of the layout we know
     bool has_buffer = false;
     bool prefer_buffer = false;  ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
-    bool guarded = false;        ///< the guards below must be asked: not everything it has is what it shows
     bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
     bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
     bool buffer_first = false;   ///< `prefer_buffer` may be taken up again

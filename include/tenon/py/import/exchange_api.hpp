@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/executable.hpp>
 #include <tenon/core/readable.hpp>
+#include <tenon/core/shape.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/capsule.hpp>
@@ -19,6 +21,7 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/torch_library.hpp>
 #include <tenon/py/type_plan.hpp>
 
 namespace tenon::py::exchange {
@@ -141,26 +144,98 @@ TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, O
 
 inline constexpr const char* silent_failure = "the call failed without an exception";
 
-/// False only when the memory cannot be that of a negative view that ordinary view operations can make: those
-/// start from the imaginary part of a complex tensor, so every step along them is an even number of elements,
-/// or they have a single element, or begin at an odd one. Asking PyTorch costs as much as the whole import,
-/// and this spares it for ordinary tensors. `odd_steps` has bit 0 set if any step that is taken is odd.
-TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
-                                                    std::int64_t odd_steps) noexcept {
-    const auto address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-    return (odd_steps & 1) == 0 || (address & (2 * std::uintptr_t{dtype(t.dtype).itemsize()} - 1)) != 0;
+}  // namespace detail
+
+/// What becomes of a tensor that requires grad.
+enum class grad_rule : unsigned char {
+    ignored,    ///< it is lent for reading
+    noted,      ///< it comes out read-only
+    forbidden,  ///< it was to be written to
+};
+
+/// What the guards said.
+struct guard_verdict {
+    bool allowed = true;  ///< otherwise an exception is set
+    bool needs_grad = false;
+};
+
+namespace detail {
+
+/// What may not be taken is raised here and now: no later rung may have a try, since PyTorch's own
+/// `__dlpack__` lets negative views pass.
+TENON_COLD inline guard_verdict forbid(const error& e) noexcept {
+    raise(e, "tenon: cannot take this tensor: ");
+    return {false, false};
+}
+TENON_COLD inline guard_verdict forbid_lazy(bool conjugate) noexcept {
+    return forbid(conjugate
+                      ? refused("data", "a conjugate view: its memory holds other numbers than it shows")
+                            .with_advice("call .resolve_conj() first")
+                      : refused("data", "a negative view: its memory holds other numbers than it shows")
+                            .with_advice("call .resolve_neg() first"));
+}
+[[nodiscard]] inline guard_verdict judge_grad(grad_rule grad) noexcept {
+    if (grad != grad_rule::forbidden) return {true, grad == grad_rule::noted};
+    return forbid(refused("data", "it requires grad, so it may not be written to from outside")
+                      .with_advice("pass .detach(), or take it for reading only"));
 }
 
-[[nodiscard]] inline rung_result own_once(PyObject* obj, const abi::exchange_api* table, bool immutable,
-                                          interpreter& home, acquired& out, import_policy policy,
-                                          error& why) noexcept {
+}  // namespace detail
+
+/// Asks the object by its attributes, where they must be, whether its memory holds what it shows, and whether
+/// it may be written to. Runs foreign code: whatever was borrowed is stale afterwards, and so may the answers
+/// be. `ask_flags` has the last word where it can.
+[[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, const tensor_guards guards, grad_rule grad,
+                                              const interpreter& names) noexcept {
+    if (!guards.asked) return {};
+    const nesting_level level;
+    if (!level) return {false, false};
+    if (const int lazy = guards.conjugate.ask(obj, names.is_conj); lazy != 0)
+        return lazy > 0 ? detail::forbid_lazy(true) : guard_verdict{false, false};
+    if (const int lazy = guards.negative.ask(obj, names.is_neg); lazy != 0)
+        return lazy > 0 ? detail::forbid_lazy(false) : guard_verdict{false, false};
+    if (grad == grad_rule::ignored) return {};
+    const int needed = guards.requires_grad.ask(obj, names.requires_grad);
+    if (needed < 0) return {false, false};
+    return needed > 0 ? detail::judge_grad(grad) : guard_verdict{};
+}
+
+/// The same of what is known without running anything: to be asked right beside what it is asked about.
+TENON_HOT [[nodiscard]] inline guard_verdict ask_flags(PyObject* obj, const torch_flags* flags,
+                                                       grad_rule grad) noexcept {
+    if (flags == nullptr) return {};
+    if (flags->is_lazy(obj)) [[unlikely]]
+        return detail::forbid_lazy(flags->is_conjugate(obj));
+    if (grad != grad_rule::ignored && flags->requires_grad(obj)) [[unlikely]]
+        return detail::judge_grad(grad);
+    return {};
+}
+
+namespace detail {
+
+/// What a call of the table needs of a plan, read off it before foreign code runs: the plan may be another
+/// type's afterwards.
+struct table_terms {
+    const abi::exchange_api* table;
+    const torch_flags* flags;
+    bool immutable;
+    bool honest;  ///< a library that does not return success with an exception set
+};
+TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexcept {
+    return {plan.table, plan.guards.flags, plan.immutable, plan.honest_borrow};
+}
+
+[[nodiscard]] inline rung_result own_once(PyObject* obj, table_terms terms, grad_rule grad, interpreter& home,
+                                          acquired& out, import_policy policy, error& why) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
-    const auto function = table->managed_tensor_from_py_object_no_sync;
+    const auto function = terms.table->managed_tensor_from_py_object_no_sync;
     if (function == nullptr) return call_failed(why, null_function);
     if (!succeeds(function, obj, &managed)) return call_failed(why, silent_failure);
     if (managed == nullptr) return call_failed(why, "the call succeeded without a tensor");
     keep_alive owner = py::detail::keep_managed(managed, true, &home);  // ours from here on, errors included
     if (PyErr_Occurred() != nullptr) return rung_result::raised;
+    const guard_verdict verdict = ask_flags(obj, terms.flags, grad);
+    if (!verdict.allowed) return rung_result::raised;
     foreign received(managed);
     const auto seen = received.describe();
     received.disown();
@@ -168,31 +243,21 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
         why = seen.error();
         return rung_result::refused;
     }
-    const std::uint64_t flags = immutable ? seen->flags | abi::flag::read_only : seen->flags;
+    const bool read_only = terms.immutable || verdict.needs_grad;
+    const std::uint64_t flags = read_only ? seen->flags | abi::flag::read_only : seen->flags;
     if (auto admitted = out.admit(seen->tensor, flags, seen->version, policy); !admitted) {
         why = admitted.error();
         return rung_result::refused;
     }
-    if (out.device().has_streams() && !note_current_stream(*table, false, out)) return rung_result::raised;
+    if (out.device().has_streams() && !note_current_stream(*terms.table, false, out))
+        return rung_result::raised;
     out.owner = std::move(owner);
     return rung_result::taken;
 }
 
-/// What a borrowing call needs of a plan, read off it before foreign code runs: the plan may be another
-/// type's afterwards.
-struct borrow_terms {
-    const abi::exchange_api* table;
-    bool immutable;
-    bool honest;  ///< a library that does not return success with an exception set
-};
-TENON_HOT [[nodiscard]] inline borrow_terms terms_of(const type_plan& plan) noexcept {
-    return {plan.table, plan.immutable, plan.honest_borrow};
-}
-
-/// A borrowing call. `suspicious` tells whether the guards must be asked.
-TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_terms terms, acquired& out,
-                                                       import_policy policy, bool& suspicious,
-                                                       error& why) noexcept {
+/// A call of the borrowing function, and nothing else.
+TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_terms terms, acquired& out,
+                                                       import_policy policy, error& why) noexcept {
     abi::dl_tensor t{};
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
@@ -202,96 +267,115 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
     if (!terms.honest && PyErr_Occurred() != nullptr) [[unlikely]]
         return rung_result::raised;
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
-    std::int64_t odd_steps = 0;
-    if (auto ok = out.admit(t, flags, terms.table->header.version, policy, &odd_steps); !ok) [[unlikely]] {
+    if (auto ok = out.admit(t, flags, terms.table->header.version, policy); !ok) [[unlikely]] {
         why = ok.error();
         return rung_result::refused;
     }
-    suspicious = dtype(t.dtype).is_complex() || may_be_negative(t, odd_steps);
-    if (out.device().has_streams() && !note_current_stream(*terms.table, terms.honest, out))
-        return rung_result::raised;
     return rung_result::taken;
 }
 
-}  // namespace detail
-
-/// What the guards said.
-struct guard_verdict {
-    bool allowed;  ///< otherwise an exception is set
-    bool needs_grad;
-};
-
-/// Which of the guards are to be asked.
-struct guard_questions {
-    bool conjugate = false;
-    bool negative = false;
-    bool grad = false;
-    bool writable = false;  ///< then requiring grad is not allowed
-};
-
-/// Asks the object whether its memory holds what it shows, and whether it may be written to. What may not be
-/// taken is raised here and now: no later rung may have a try, since PyTorch's own `__dlpack__` lets negative
-/// views pass.
-TENON_COLD [[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, guard_questions ask) noexcept {
-    const interpreter* const names = interpreter::current();
-    if (names == nullptr) return {false, false};
-    const nesting_level level;
-    if (!level) return {false, false};
-    const type_plan* const plan = find_plan(Py_TYPE(obj));
-    const tensor_guards guards = plan != nullptr ? plan->guards : tensor_guards::find(Py_TYPE(obj), *names);
-    guard_verdict verdict{true, false};
-    const auto forbid = [&](const error& e) {
-        raise(e, "tenon: cannot take this tensor: ");
-        verdict.allowed = false;
-    };
-    const auto yes = [&](const object_query& flag, PyObject* name) {
-        if (!verdict.allowed) return false;
-        const int answer = flag.ask(obj, name);
-        if (answer < 0) verdict.allowed = false;
-        return answer > 0;
-    };
-    if (ask.conjugate && yes(guards.conjugate, names->is_conj)) {
-        forbid(refused("data", "a conjugate view: its memory holds other numbers than it shows")
-                   .with_advice("call .resolve_conj() first"));
+/// Notes the stream that the library works on. A function that we do not know may run anything: what it lent
+/// before is stale then, and borrowed once more.
+[[nodiscard]] inline rung_result note_stream_borrowed(PyObject* obj, table_terms terms, acquired& out,
+                                                      import_policy policy, error& why) noexcept {
+    if (!note_current_stream(*terms.table, terms.honest, out)) return rung_result::raised;
+    if (terms.honest) return rung_result::taken;
+    const device where = out.device();
+    void* const stream = out.stream();
+    if (const auto got = call_borrow(obj, terms, out, policy, why); got != rung_result::taken) return got;
+    if (out.device() != where) {
+        why = refused("device", "the tensor was moved while it was imported", out.device(), where);
+        return rung_result::refused;
     }
-    if (ask.negative && yes(guards.negative, names->is_neg)) {
-        forbid(refused("data", "a negative view: its memory holds other numbers than it shows")
-                   .with_advice("call .resolve_neg() first"));
-    }
-    if (ask.grad && yes(guards.requires_grad, names->requires_grad)) {
-        verdict.needs_grad = true;
-        if (ask.writable) {
-            forbid(refused("data", "it requires grad, so it may not be written to from outside")
-                       .with_advice("pass .detach(), or take it for reading only"));
-        }
-    }
-    return verdict;
+    out.set_stream(stream);
+    return rung_result::taken;
 }
 
-namespace detail {
+/// A borrowing call, with the stream.
+TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, table_terms terms, acquired& out,
+                                                       import_policy policy, error& why) noexcept {
+    const rung_result got = call_borrow(obj, terms, out, policy, why);
+    if (got != rung_result::taken || !out.device().has_streams()) [[likely]]
+        return got;
+    return note_stream_borrowed(obj, terms, out, policy, why);
+}
+
+/// How often something is taken anew that changed while it was looked at.
+inline constexpr int most_rounds = 4;
+
+TENON_COLD inline rung_result keeps_changing() noexcept {
+    raise(refused("data", "the tensor was given other memory while it was imported")
+              .with_advice("let nothing else change it meanwhile"),
+          "tenon: cannot take this tensor: ");
+    return rung_result::raised;
+}
+
+/// Borrows, and asks whether that is what it shows. Asking by attributes runs foreign code, and a borrowed
+/// struct is good only until then: it is borrowed a second time, and must be the same.
+[[nodiscard]] inline rung_result borrow_guarded(PyObject* obj, table_terms terms, const tensor_guards& guards,
+                                                grad_rule grad, const interpreter& names, acquired& out,
+                                                import_policy policy, error& why) noexcept {
+    for (int round = 0; round < most_rounds; ++round) {
+        rung_result got = borrow_once(obj, terms, out, policy, why);
+        if (got != rung_result::taken) return got;
+        guard_verdict asked;
+        const void* const data = out.data();
+        const std::int64_t size = out.size();
+        if (guards.asked) {
+            asked = ask_guards(obj, guards, grad, names);
+            if (!asked.allowed) return rung_result::raised;
+            got = borrow_once(obj, terms, out, policy, why);
+            if (got != rung_result::taken) return got;
+        }
+        const guard_verdict told = ask_flags(obj, terms.flags, grad);
+        if (!told.allowed) return rung_result::raised;
+        if (asked.needs_grad || told.needs_grad) out.mark_read_only();
+        if (out.data() == data && out.size() == size) return rung_result::taken;
+    }
+    return keeps_changing();
+}
+
+/// Whether every byte that the tensor reaches lies there.
+[[nodiscard]] inline bool lies_in(const tensor_ref& t, torch_library::memory there) noexcept {
+    const auto span = touched_span(t.shape(), t.strides());
+    const auto above = span ? byte_count(span->high + 1, t.dtype(), t.is_subbyte_padded()) : std::nullopt;
+    if (!above || span->low < 0) return false;  // PyTorch has no negative strides
+    const auto begin = reinterpret_cast<std::uintptr_t>(t.data());
+    return begin >= there.address && begin - there.address <= there.size &&
+           static_cast<std::uint64_t>(*above) <= there.size - (begin - there.address);
+}
 
 /// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the
 /// tensor instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we
 /// were given.
-[[nodiscard]] inline rung_result own_storage(PyObject* obj, const type_plan& plan, interpreter& home,
-                                             acquired& out, import_policy policy, error& why) noexcept {
-    const object_query storage_of = plan.guards.storage;
-    const borrow_terms terms = terms_of(plan);
-    ref storage;
-    for (int round = 0; round < 3; ++round) {
-        storage = storage_of.fetch(obj, home.untyped_storage);
-        if (!storage) return rung_result::raised;
-        bool unused = false;
-        const rung_result got = borrow_once(obj, terms, out, policy, unused, why);
+///
+/// The storage is had before the memory is borrowed, and other code may have run between the two and in them
+/// (a collector's finalizers, another thread): what counts is that the memory lies in the storage that is
+/// held, whatever the tensor points to by now. Where that cannot be said (an object that is no storage, or
+/// one that does not show addresses), the table's owning call has to do.
+[[nodiscard]] inline rung_result own_storage(PyObject* obj, table_terms terms, const tensor_guards& guards,
+                                             grad_rule grad, interpreter& home, acquired& out,
+                                             import_policy policy, error& why) noexcept {
+    std::optional<torch_library::memory> last;
+    const void* last_data = nullptr;
+    for (int round = 0; round < most_rounds; ++round) {
+        const ref storage = guards.storage.fetch(obj, home.untyped_storage);
+        if (!storage)
+            return PyErr_Occurred() != nullptr ? rung_result::raised : call_failed(why, silent_failure);
+        const rung_result got = borrow_guarded(obj, terms, guards, grad, home, out, policy, why);
         if (got != rung_result::taken) return got;
-        if (!storage_of.may_interleave()) break;
-        // Another thread may have given the tensor other memory between the two.
-        const ref still = storage_of.fetch(obj, home.untyped_storage);
-        if (!still) return rung_result::raised;
-        if (still.get() == storage.get()) break;
+        const auto owned = guards.torch->memory_of(storage.get(), home);
+        if (!owned) return own_once(obj, terms, grad, home, out, policy, why);
+        if (out.empty() || lies_in(out, *owned)) {
+            out.owner = py::detail::keep_object(storage.get(), &home);
+            return rung_result::taken;
+        }
+        if (owned == last && out.data() == last_data)  // not another's: it is like that
+            return own_once(obj, terms, grad, home, out, policy, why);
+        last = owned;
+        last_data = out.data();
     }
-    out.owner = py::detail::keep_object(storage.get(), &home);
-    return rung_result::taken;
+    return keeps_changing();
 }
 
 }  // namespace detail
@@ -300,65 +384,48 @@ namespace detail {
 [[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable,
                                      import_policy policy, interpreter& home, acquired& out,
                                      error& why) noexcept {
-    const bool guarded = plan.guarded;  // read before foreign code runs: the plan may be another's afterwards
-    const bool by_storage = plan.honest_borrow && plan.guards.storage.exists() &&
-                            plan.table->dltensor_from_py_object_no_sync != nullptr;
-    const rung_result got = by_storage
-                                ? detail::own_storage(obj, plan, home, out, policy, why)
-                                : detail::own_once(obj, plan.table, plan.immutable, home, out, policy, why);
-    if (got != rung_result::taken || !guarded) return got;
-    const guard_verdict verdict = ask_guards(
-        obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
+    const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
+    const tensor_guards guards = plan.guards;
+    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::noted;
+    if (terms.honest && guards.storage.exists() && terms.table->dltensor_from_py_object_no_sync != nullptr)
+        return detail::own_storage(obj, terms, guards, grad, home, out, policy, why);
+    const rung_result got = detail::own_once(obj, terms, grad, home, out, policy, why);
+    if (got != rung_result::taken) return got;
+    const guard_verdict verdict = ask_guards(obj, guards, grad, home);
     if (verdict.needs_grad) out.mark_read_only();
     if (verdict.allowed) return got;
     out.owner.reset();
     return rung_result::raised;
 }
 
-/// Asks whether what was borrowed is what it shows. A borrowed struct is good only until other code has run,
-/// so it is then borrowed a second time.
-TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, detail::borrow_terms terms,
-                                                                 import_policy policy, acquired& out,
-                                                                 error& why) noexcept {
-    const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
-    if (!verdict.allowed) return rung_result::raised;
-    bool unused = false;
-    return detail::borrow_once(obj, terms, out, policy, unused, why);
-}
-
-/// The borrowing import where something must be asked of the object, or its flags must be seen.
-TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan_in_use,
+/// The borrowing import where the object must be asked, or its flags must be seen.
+TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan,
                                                              bool writable, import_policy policy,
                                                              acquired& out, error& why) noexcept {
-    const type_plan plan = plan_in_use;  // a copy: foreign code runs
+    interpreter* const home = interpreter::current();
+    if (home == nullptr) return rung_result::raised;
+    const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
+    const tensor_guards guards = plan.guards;
     // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
     // one.
-    if (plan.table->dltensor_from_py_object_no_sync == nullptr || (writable && !plan.honest_borrow)) {
-        interpreter* const home = interpreter::current();
-        return home != nullptr ? own(obj, plan, writable, policy, *home, out, why) : rung_result::raised;
-    }
-    if (plan.guarded && writable) {
-        const auto verdict = ask_guards(obj, {.grad = true, .writable = true});
-        if (!verdict.allowed) return rung_result::raised;
-    }
-    bool suspicious = false;
-    const rung_result got = detail::borrow_once(obj, detail::terms_of(plan), out, policy, suspicious, why);
-    if (got != rung_result::taken || !plan.guarded || !suspicious) return got;
-    return ask_and_borrow_again(obj, detail::terms_of(plan), policy, out, why);
+    if (terms.table->dltensor_from_py_object_no_sync == nullptr || (writable && !terms.honest))
+        return own(obj, plan, writable, policy, *home, out, why);
+    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
+    return detail::borrow_guarded(obj, terms, guards, grad, *home, out, policy, why);
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
 TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
                                                   import_policy policy, acquired& out, error& why) noexcept {
-    const detail::borrow_terms terms = detail::terms_of(plan);
-    const bool guarded = plan.guarded;
-    if (writable || terms.table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
+    const detail::table_terms terms = detail::terms_of(plan);
+    if (plan.guards.asked || (writable && !terms.honest) ||
+        terms.table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
         return borrow_carefully(obj, plan, writable, policy, out, why);
-    bool suspicious = false;
-    const rung_result got = detail::borrow_once(obj, terms, out, policy, suspicious, why);
-    if (got != rung_result::taken || !guarded || !suspicious) [[likely]]
+    const rung_result got = detail::borrow_once(obj, terms, out, policy, why);
+    if (got != rung_result::taken) [[unlikely]]
         return got;
-    return ask_and_borrow_again(obj, terms, policy, out, why);
+    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
+    return ask_flags(obj, terms.flags, grad).allowed ? got : rung_result::raised;
 }
 
 }  // namespace tenon::py::exchange

@@ -1,0 +1,317 @@
+// tenon/py/torch_library.hpp: PyTorch's own classes, and its own functions that say what a tensor's memory
+// means: found once, tried out on samples, and then asked without running anything else.
+//
+// Conjugate and negative views show other numbers than their memory holds, and the exchange table does not
+// tell. The methods that do (`is_neg`) let go of the GIL and run whatever `__torch_function__` is in force;
+// the functions behind them are a few instructions each. PyTorch exports them, and promises nothing: where
+// they are not found by their names, or do not answer for samples as the methods do, the methods are asked.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <optional>
+#if !defined(_WIN32)
+#include <dlfcn.h>
+#endif
+
+#include <tenon/core/attributes.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/frameworks.hpp>
+#include <tenon/py/interpreter.hpp>
+#include <tenon/py/object_query.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+
+namespace tenon::py {
+
+/// What the implementation behind a tensor says. Neither runs Python nor lets go of the GIL. To be asked of
+/// tensors of PyTorch's alone, any class of them.
+class torch_flags {
+public:
+    /// Its memory holds other numbers than it shows: it is a negative or a conjugate view.
+    TENON_HOT [[nodiscard]] bool is_lazy(PyObject* tensor) const noexcept {
+        return is_negative(tensor) || is_conjugate(tensor);
+    }
+    TENON_HOT [[nodiscard]] bool is_negative(PyObject* tensor) const noexcept {
+        return is_neg_(place_in(tensor));
+    }
+    TENON_HOT [[nodiscard]] bool is_conjugate(PyObject* tensor) const noexcept {
+        return is_conj_(place_in(tensor));
+    }
+    TENON_HOT [[nodiscard]] bool requires_grad(PyObject* tensor) const noexcept {
+        return requires_grad_(*static_cast<void* const*>(place_in(tensor)));
+    }
+
+private:
+    friend class torch_library;
+
+    /// The `at::Tensor` in the Python object.
+    [[nodiscard]] const void* place_in(PyObject* tensor) const noexcept {
+        return reinterpret_cast<const char*>(tensor) + offset_;
+    }
+    /// The functions, if they are exported by these names. `library` keeps open what has them.
+    [[nodiscard]] bool find_functions(void* library) noexcept {
+#if defined(_WIN32)
+        (void)library;
+        return false;
+#else
+        if (library == nullptr) return false;
+        const auto find = [&](auto& function, const char* name) {
+            void* const found = dlsym(library, name);
+            std::memcpy(&function, &found, sizeof found);
+            return found != nullptr;
+        };
+        return find(is_neg_, "_ZN2at6native6is_negERKNS_6TensorE") &&
+               find(is_conj_, "_ZN2at6native7is_conjERKNS_6TensorE") &&
+               find(requires_grad_, "_ZNK3c1010TensorImpl13requires_gradEv");
+#endif
+    }
+
+    bool (*is_neg_)(const void* tensor) = nullptr;
+    bool (*is_conj_)(const void* tensor) = nullptr;
+    bool (*requires_grad_)(const void* implementation) = nullptr;
+    std::size_t offset_ = 0;
+};
+
+/// PyTorch as it is loaded.
+class torch_library {
+public:
+    /// Bytes that lie side by side.
+    struct memory {
+        std::uintptr_t address = 0;
+        std::uint64_t size = 0;
+        [[nodiscard]] bool operator==(const memory&) const noexcept = default;
+    };
+    /// What `find` knows.
+    struct finding {
+        const torch_library* library;  ///< null: not there, or not as we know it
+        bool settled;                  ///< otherwise look again: it could not be tried out just now
+    };
+
+    /// What has been found so far.
+    [[nodiscard]] static const torch_library* known() noexcept {
+        return found().load(std::memory_order_acquire);
+    }
+    /// Called when a type is looked at that says it is PyTorch's. Runs code of PyTorch's; an exception is
+    /// left only if it ends the call (Ctrl-C).
+    [[nodiscard]] static finding find(const interpreter& names) noexcept {
+        const torch_library* library = known();
+        if (library != nullptr && library->is_settled()) return {library, true};
+        thread_local bool looking = false;
+        if (looking) return {library, false};  // a collector that imports, while samples are made
+        looking = true;
+        if (library == nullptr) library = look(names);
+        if (library != nullptr) library->find_flags();
+        looking = false;
+        return {library, library == nullptr || library->is_settled()};
+    }
+
+    /// Whether objects of the type are tensors of PyTorch's.
+    [[nodiscard]] bool has(PyTypeObject* type) const noexcept { return PyType_IsSubtype(type, tensor_) != 0; }
+    /// Whether the type has its exchange table from `torch.Tensor`, and not one of its own: a subclass may
+    /// bring another, which lends memory that must not be written to.
+    [[nodiscard]] bool lends_honestly(PyTypeObject* type, const interpreter& names) const noexcept {
+        if (!has(type)) return false;
+        const ref own = ref::take(call::type_attr(type, names.exchange_api));
+        const ref plain = ref::take(call::type_attr(tensor_, names.exchange_api));
+        return own && own.get() == plain.get();
+    }
+    /// Null when tensors must be asked by their methods.
+    [[nodiscard]] const torch_flags* flags() const noexcept { return flags_.load(std::memory_order_acquire); }
+    /// Whether these are what `torch.Tensor` itself is asked by: what `flags` tells then, too.
+    [[nodiscard]] bool asks_by(const object_query& conjugate, const object_query& negative,
+                               const object_query& requires_grad) const noexcept {
+        return conjugate == conjugate_ && negative == negative_ && requires_grad == requires_grad_;
+    }
+
+    /// The memory that an object owns, if it is a storage of PyTorch's, that very class: whoever holds it
+    /// holds the memory. No exception is left.
+    [[nodiscard]] std::optional<memory> memory_of(PyObject* storage,
+                                                  const interpreter& names) const noexcept {
+        if (!Py_IS_TYPE(storage, storage_)) return std::nullopt;
+        const ref address = data_ptr_.fetch(storage, names.data_ptr);
+        const ref size = address ? nbytes_.fetch(storage, names.nbytes) : ref();
+        memory out;
+        if (size && PyLong_Check(address.get()) && PyLong_Check(size.get())) {
+            out.address = reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(address.get()));
+            out.size = PyLong_AsUnsignedLongLong(size.get());
+        }
+        const bool told = size && PyErr_Occurred() == nullptr;
+        PyErr_Clear();
+        return told ? std::optional(out) : std::nullopt;
+    }
+
+private:
+    torch_library() noexcept = default;
+
+    TENON_PRIVATE static std::atomic<const torch_library*>& found() noexcept {
+        static constinit std::atomic<const torch_library*> library{nullptr};
+        return library;
+    }
+    [[nodiscard]] bool is_settled() const noexcept { return flags() != nullptr || tries_left_.load() <= 0; }
+
+    TENON_COLD [[nodiscard]] static const torch_library* look(const interpreter& names) noexcept {
+        auto* const made = new (std::nothrow) torch_library;  // as long as PyTorch: for good
+        const torch_library* first = nullptr;
+        if (made != nullptr && made->find_classes(names) && found().compare_exchange_strong(first, made))
+            return made;
+        if (PyErr_Occurred() != nullptr) PyErr_Clear();
+        delete made;
+        return first;
+    }
+
+    TENON_COLD void find_flags() const noexcept {
+        torch_flags candidate;
+        void* const library = loaded_library();
+        if (!candidate.find_functions(library) || !is_exported(library)) {
+            tries_left_.store(0);
+        } else if (try_out(candidate)) {
+            auto* const made = new (std::nothrow) torch_flags(candidate);
+            const torch_flags* first = nullptr;
+            if (!flags_.compare_exchange_strong(first, made)) delete made;
+        } else {
+            tries_left_.fetch_sub(1);
+            if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) != 0) PyErr_Clear();
+        }
+    }
+
+    [[nodiscard]] bool find_classes(const interpreter& names) noexcept {
+        const ref module = ref::take(call::imported_module("torch"));
+        ref tensor = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+        ref storage = tensor ? ref::take(call::attr(module.get(), "UntypedStorage")) : ref();
+        if (!storage || PyType_Check(tensor.get()) == 0 || PyType_Check(storage.get()) == 0) return false;
+        tensor_ = reinterpret_cast<PyTypeObject*>(tensor.get());
+        storage_ = reinterpret_cast<PyTypeObject*>(storage.get());
+        const framework_habits* const habits = detail::habits_of_class(tensor_);
+        if (habits == nullptr || habits->package != "torch" || !is_library_class(tensor_, *habits) ||
+            !is_library_class(storage_, "torch", "UntypedStorage", "torch._C.StorageBase"))
+            return false;
+        conjugate_ = object_query::find(tensor_, names.is_conj);
+        negative_ = object_query::find(tensor_, names.is_neg);
+        requires_grad_ = object_query::find(tensor_, names.requires_grad);
+        data_ptr_ = object_query::find(storage_, names.data_ptr);
+        nbytes_ = object_query::find(storage_, names.nbytes);
+        if (!data_ptr_.exists() || !nbytes_.exists()) return false;
+        (void)tensor.release();  // kept for good
+        (void)storage.release();
+        return true;
+    }
+
+    /// What PyTorch's Python module is made of, with all it depends on; never closed.
+    [[nodiscard]] static void* loaded_library() noexcept {
+#if defined(_WIN32)
+        return nullptr;
+#elif defined(__APPLE__)
+        return dlopen("@rpath/libtorch_python.dylib", RTLD_NOW | RTLD_NOLOAD);
+#else
+        return dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
+#endif
+    }
+    /// Whether that library takes the same class for its tensors: it is the one these functions are for.
+    [[nodiscard]] bool is_exported(void* library) const noexcept {
+#if defined(_WIN32)
+        (void)library;
+        return false;
+#else
+        const auto* const exported = static_cast<PyObject* const*>(dlsym(library, "THPVariableClass"));
+        return exported != nullptr && *exported == reinterpret_cast<PyObject*>(tensor_);
+#endif
+    }
+
+    /// Makes tensors of every kind, finds out where in their objects the implementation is, and whether the
+    /// functions answer as the methods do. False when anything is unexpected, with or without an exception.
+    [[nodiscard]] bool try_out(torch_flags& candidate) const noexcept {
+        // Whatever modes are in force, the samples are plain ones, on the CPU.
+        static constexpr const char* program = R"(
+with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+    c = torch.ones(4, dtype=torch.complex64, device="cpu")
+    f = torch.ones(8, dtype=torch.float32, device="cpu")
+    n = c.conj().imag
+    g = torch.ones(1, dtype=torch.float32, device="cpu", requires_grad=True)
+    made = [c, f, c.conj(), n, n.as_strided((2,), (1,), 2), f[::2], g, g.detach()]
+    made += [torch.nn.Parameter(f), torch.nn.Parameter(f, requires_grad=False)]
+    samples = [(t, t._cdata, t.is_neg(), t.is_conj(), t.requires_grad) for t in made]
+)";
+        const ref variables = ref::take(PyDict_New());
+        const ref module = ref::take(call::imported_module("torch"));
+        if (!variables || !module ||
+            call::set_dict_item(variables.get(), "__builtins__", PyEval_GetBuiltins()) != 0 ||
+            call::set_dict_item(variables.get(), "torch", module.get()) != 0)
+            return false;
+        const ref ran = ref::take(call::run(program, variables.get()));
+        const ref samples = ref::borrow(ran ? PyDict_GetItemString(variables.get(), "samples") : nullptr);
+        return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get(), candidate) &&
+               answers_agree(samples.get(), candidate);
+    }
+
+    struct sample {
+        PyObject* tensor = nullptr;
+        std::uintptr_t implementation = 0;
+        bool answers[3] = {};  ///< of the methods: negative, conjugate, requires grad
+    };
+    [[nodiscard]] std::optional<sample> read_sample(PyObject* list, Py_ssize_t i) const noexcept {
+        PyObject* const row = PyList_GET_ITEM(list, i);
+        if (!PyTuple_CheckExact(row) || PyTuple_GET_SIZE(row) != 5) return std::nullopt;
+        sample out;
+        out.tensor = PyTuple_GET_ITEM(row, 0);
+        if (!has(Py_TYPE(out.tensor)) || !PyLong_Check(PyTuple_GET_ITEM(row, 1))) return std::nullopt;
+        out.implementation = reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(row, 1)));
+        if (PyErr_Occurred() != nullptr || out.implementation == 0) return std::nullopt;
+        for (Py_ssize_t k = 0; k < 3; ++k) {
+            PyObject* const answer = PyTuple_GET_ITEM(row, 2 + k);
+            if (answer != Py_True && answer != Py_False) return std::nullopt;
+            out.answers[k] = answer == Py_True;
+        }
+        return out;
+    }
+    /// The one word that is the implementation's address in every sample.
+    [[nodiscard]] bool find_offset(PyObject* samples, torch_flags& candidate) const noexcept {
+        int places = 0;
+        const auto size = static_cast<std::size_t>(tensor_->tp_basicsize);
+        for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
+            bool everywhere = true;
+            for (Py_ssize_t i = 0; everywhere && i < PyList_GET_SIZE(samples); ++i) {
+                const auto seen = read_sample(samples, i);
+                if (!seen) return false;
+                std::uintptr_t word = 0;
+                std::memcpy(&word, reinterpret_cast<const char*>(seen->tensor) + at, sizeof word);
+                everywhere = word == seen->implementation;
+            }
+            if (!everywhere) continue;
+            candidate.offset_ = at;
+            ++places;
+        }
+        return places == 1;
+    }
+    /// Every answer must have been heard both ways, and from the functions as from the methods.
+    [[nodiscard]] bool answers_agree(PyObject* samples, const torch_flags& candidate) const noexcept {
+        bool heard[3][2] = {};
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); ++i) {
+            const auto seen = read_sample(samples, i);
+            if (!seen) return false;
+            const bool told[3] = {candidate.is_negative(seen->tensor), candidate.is_conjugate(seen->tensor),
+                                  candidate.requires_grad(seen->tensor)};
+            for (int k = 0; k < 3; ++k) {
+                if (told[k] != seen->answers[k]) return false;
+                heard[k][told[k] ? 1 : 0] = true;
+            }
+        }
+        for (const auto& both : heard)
+            if (!both[0] || !both[1]) return false;
+        return true;
+    }
+
+    PyTypeObject* tensor_ = nullptr;
+    PyTypeObject* storage_ = nullptr;
+    object_query conjugate_, negative_, requires_grad_;
+    object_query data_ptr_, nbytes_;
+    mutable std::atomic<const torch_flags*> flags_{nullptr};
+    /// How often the samples may turn out otherwise, in whatever state PyTorch is, before its methods are
+    /// asked for good.
+    mutable std::atomic<int> tries_left_{8};
+};
+
+}  // namespace tenon::py
