@@ -97,7 +97,7 @@ void run_deleter(memory_object* memory) noexcept {
     const py::ref address = py::ref::take(PyLong_FromVoidPtr(memory->address));
     const py::ref done =
         address ? py::ref::take(py::call::one_argument(deleter.get(), address.get())) : py::ref();
-    if (!done) PyErr_WriteUnraisable(deleter.get());
+    if (!done) py::call::write_unraisable(deleter.get());
 }
 
 // Whoever has everything collected expects it to be gone: what was kept for its deleter is looked at once
@@ -117,9 +117,9 @@ PyObject* collection_goes_on(PyObject*, PyObject* const* args, Py_ssize_t count)
     if (count == 2 && PyUnicode_Check(args[0]) && PyDict_Check(args[1]) &&
         PyUnicode_CompareWithASCIIString(args[0], "stop") == 0 && kept_something.exchange(false) &&
         inherited > 0) {
-        PyObject* const generation = PyDict_GetItemString(args[1], "generation");
+        const py::ref generation = py::ref::take(py::call::dict_item(args[1], "generation"));
         // Full or not: only a later collection is lost.
-        if (generation != nullptr && PyLong_Check(generation) && PyLong_AsLong(generation) == 2)
+        if (generation && PyLong_Check(generation.get()) && PyLong_AsLong(generation.get()) == 2)
             static_cast<void>(Py_AddPendingCall(collect_again, nullptr));
     }
     Py_RETURN_NONE;

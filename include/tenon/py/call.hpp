@@ -154,9 +154,9 @@ TENON_HOT inline void release_buffer(Py_buffer* held) noexcept {
 inline void clear_weak_references(PyObject* dying) noexcept {
     foreign_code([&] { PyObject_ClearWeakRefs(dying); });
 }
-inline void write_unraisable() noexcept {
-    // Never with the dying object: reporting would revive it.
-    foreign_code([] { PyErr_WriteUnraisable(nullptr); });
+/// Reports the pending exception. `where` is never a dying object: reporting would revive it.
+inline void write_unraisable(PyObject* where = nullptr) noexcept {
+    foreign_code([&] { PyErr_WriteUnraisable(where); });
 }
 
 }  // namespace tenon::py::call

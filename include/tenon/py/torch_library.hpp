@@ -242,7 +242,7 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             call::set_dict_item(variables.get(), "torch", module.get()) != 0)
             return false;
         const ref ran = ref::take(call::run(program, variables.get()));
-        const ref samples = ref::borrow(ran ? PyDict_GetItemString(variables.get(), "samples") : nullptr);
+        const ref samples = ran ? ref::take(call::dict_item(variables.get(), "samples")) : ref();
         return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get(), candidate) &&
                answers_agree(samples.get(), candidate);
     }
