@@ -52,6 +52,7 @@ namespace detail {
     const framework_habits* const habits = habits_of(type);
     if (habits != nullptr) {
         plan.immutable = habits->immutable;
+        plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
@@ -117,7 +118,7 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     }
     const rung_result got = dlpack::take(obj, plan, options, here, out, why);
     if (got != rung_result::taken) return got;
-    if (needs_grad) out.mark_read_only();
+    if (needs_grad) out.mark_gradient();
     if (plan.buffer_first && !plan.prefer_buffer && out.device().is_cpu()) {
         const dtype_entry* const known = find_dtype(out.dtype());
         if (known != nullptr && !known->buffer_format.empty()) prefer_buffer(Py_TYPE(obj), true);
@@ -269,7 +270,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         restore_exception(std::move(swallowed));
         chain_behind(std::move(later));
     }
-    if (ended && answer == rung_result::taken) return true;
+    if (ended && answer == rung_result::taken) {
+        if (plan.hands_out_legacy) out.allow_legacy();
+        return true;
+    }
     if (settled_by_numpy)
         raise_unmet(why, obj);
     else if (answer != rung_result::raised)
@@ -315,9 +319,11 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             interpreter* const home = interpreter::current();
             if (home == nullptr) return false;
             tried.which = rung::buffer_protocol;
+            const bool legacy = plan->hands_out_legacy;  // read before foreign code runs
             answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out,
                                                                tried.why, tried.swallowed)
                                          : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
+            if (answer == rung_result::taken && legacy) out.allow_legacy();
             break;
         }
         case direct_way::plain_dlpack: {
@@ -325,6 +331,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             if (home == nullptr) return false;
             const type_plan known = *plan;  // a copy: foreign code runs
             answer = dlpack::take_plainly(obj, known, {}, *home, out, tried.why);
+            if (answer == rung_result::taken && known.hands_out_legacy) out.allow_legacy();
             tried.which = rung::count;  // the ladder asks it again, in other words
             break;
         }
@@ -374,8 +381,8 @@ namespace detail {
                                                            const import_options& options) noexcept {
     acquired got;
     got.owning = true;
-    const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy &&
-                       !options.allow_unknown && !options.for_cuda;
+    const bool plain =
+        !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.for_cuda;
     if (plain ? !acquire(obj, options.writable, got) : !climb(obj, options, options.writable, got))
         return std::nullopt;
     return settle(obj, got, options);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/core/managed.hpp>
 #include <tenon/core/readable.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
@@ -149,6 +150,7 @@ TENON_HOT [[nodiscard]] inline bool may_be_negative(const abi::dl_tensor& t,
         why = admitted.error();
         return rung_result::refused;
     }
+    out.add_marks(tenon::detail::marks_of(managed));
     if (out.device().has_streams() && !note_current_stream(*table, false, out)) return rung_result::raised;
     out.owner = std::move(owner);
     return rung_result::taken;
@@ -280,7 +282,7 @@ namespace detail {
     if (got != rung_result::taken || !guarded) return got;
     const guard_verdict verdict = ask_guards(
         obj, {.conjugate = out.dtype().is_complex(), .negative = true, .grad = true, .writable = writable});
-    if (verdict.needs_grad) out.mark_read_only();
+    if (verdict.needs_grad) out.mark_gradient();
     if (verdict.allowed) return got;
     out.owner.reset();
     return rung_result::raised;
