@@ -70,11 +70,12 @@ PyObject* relaxed(PyObject*, PyObject* obj) noexcept {
     return py::to_python(std::move(*t));
 }
 
-/// Whether it is the memory of a tensor that requires grad.
-PyObject* requires_grad(PyObject*, PyObject* obj) noexcept {
+/// What `Ask` makes of a Tensor; False for anything else.
+template <bool (tensor_ref::*Ask)() const noexcept>
+PyObject* ask_tensor(PyObject*, PyObject* obj) noexcept {
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
-    return PyBool_FromLong(Py_IS_TYPE(obj, type) && py::held_tensor(obj)->requires_grad() ? 1 : 0);
+    return PyBool_FromLong(Py_IS_TYPE(obj, type) && (py::held_tensor(obj)->*Ask)() ? 1 : 0);
 }
 
 /// `(obj, like)`: the memory of `obj` as an array of the library that `like` comes from. Of gradients the
@@ -124,7 +125,8 @@ PyMethodDef functions[] = {
     {"from_pointer", py::detail::as_method(from_pointer), METH_FASTCALL, nullptr},
     {"as_like", py::detail::as_method(as_like), METH_FASTCALL, nullptr},
     {"relaxed", relaxed, METH_O, nullptr},
-    {"requires_grad", requires_grad, METH_O, nullptr},
+    {"requires_grad", ask_tensor<&tensor_ref::requires_grad>, METH_O, nullptr},
+    {"leaves_as_legacy", ask_tensor<&tensor_ref::may_leave_as_legacy>, METH_O, nullptr},
     {"complete_tensor", complete_tensor, METH_O, nullptr},
     {"inspect_object", inspect_object, METH_O, nullptr},
     {"inspect_capsule", inspect_capsule, METH_O, nullptr},

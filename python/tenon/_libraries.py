@@ -11,7 +11,17 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tenon._core import Tensor, as_like, asdlpack, device_of, dtype_of, relaxed
+from tenon._core import (
+    GRADIENT_WARNING,
+    Tensor,
+    as_like,
+    asdlpack,
+    device_of,
+    dtype_of,
+    leaves_as_legacy,
+    relaxed,
+    requires_grad,
+)
 from tenon._limits import (
     FLOAT8,
     GPUS,
@@ -67,6 +77,9 @@ class Library(NamedTuple):
     forgets_readonly: bool = False
     #: It has none on a GPU.
     forgets_readonly_on_gpu: bool = False
+    #: On a GPU it writes to memory of others when the array it made of it is donated (seen with jax 0.11; on the CPU it
+    #: makes a copy then). Memory that came from such a library it would treat so without us.
+    donates_on_gpu: bool = False
     #: What memory must be aligned to for `takes_unseen`.
     alignment: int = 16
 
@@ -82,6 +95,22 @@ class Library(NamedTuple):
     def forgets(self, t: Tensor) -> bool:
         """Whether it would let the tensor be written to if it were read-only."""
         return self.forgets_readonly or (self.forgets_readonly_on_gpu and kind_of_device(t) in GPUS)
+
+    def warning_on(self, t: Tensor) -> str:
+        """What to say when it is given a read-only tensor; empty if it never writes to one."""
+        if self.forgets(t):
+            if self.name == "torch" and requires_grad(t):
+                return GRADIENT_WARNING
+            return (
+                f"{self.name} has no read-only tensors: writing to this one writes to memory that must not be "
+                "written to; pass copy=True for memory of its own"
+            )
+        if self.donates_on_gpu and kind_of_device(t) in GPUS and not leaves_as_legacy(t):
+            return (
+                f"{self.name} writes to arrays that are donated: donating this one writes to memory that must not be "
+                "written to; pass copy=True for memory of its own"
+            )
+        return ""
 
     def limit_on(self, t: Tensor, *, unnoticed: bool = False) -> Limit | None:
         """The limit that decides what becomes of a tensor; only of those the library does not notice, if asked."""
@@ -402,7 +431,14 @@ _LIBRARIES = (
                 outcome="copied",
             ),
         ),
-        notes=((lambda t: not t.readonly, "jax takes it for immutable: do not write to the memory meanwhile"),),
+        notes=(
+            (lambda t: not t.readonly, "jax takes it for immutable: do not write to the memory meanwhile"),
+            (
+                lambda t: t.readonly and kind_of_device(t) in GPUS,
+                "jax writes to arrays of a GPU that are donated: do not donate this one",
+            ),
+        ),
+        donates_on_gpu=True,
     ),
     Library(
         "tensorflow",

@@ -39,12 +39,7 @@ def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: boo
 def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
     """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
     given = self if device is None and (copy is None or copy is False) else asdlpack(self, device=device, copy=copy)
-    if given.readonly and library.forgets(given):
-        forgotten = (
-            f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "
-            "written to; pass copy=True for memory of its own"
-        )
-        words = _core.GRADIENT_WARNING if _core.requires_grad(given) else forgotten
+    if given.readonly and (words := library.warning_on(given)):
         warnings.warn(words, ReadOnlyWarning, stacklevel=3)
     made = _take(given, library)
     if copy is False and self.nbytes and _address(made, library) != self.data_ptr:
