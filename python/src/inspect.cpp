@@ -255,15 +255,10 @@ PyObject* inspect_object(PyObject*, PyObject* obj) noexcept try {
     got.looking = true;
     py::detail::refusals told;
     ref refusal;
-    bool taken = py::detail::climb(obj, {}, false, got, nullptr, &told);
+    const bool taken = py::detail::climb(obj, {}, false, got, nullptr, &told);
     if (!taken) {
         if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         refusal = py::pending_exception();
-    }
-    if (!taken && PyCapsule_CheckExact(obj)) {
-        // A newer DLPack may have kinds of elements and devices that have no name here, and be sound.
-        taken = py::detail::climb(obj, {.allow_unknown = true}, false, got);
-        PyErr_Clear();
     }
     ref tried = list_of(told);
     ref facts = taken ? ref::take(facts_of(got, got.owner)) : ref::borrow(Py_None);

@@ -60,14 +60,35 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
     return py::to_python(std::move(*t));
 }
 
-/// `(obj, like)`: the memory of `obj` as an array of the library that `like` comes from.
+/// The memory of a Tensor as another one, for a consumer that is known: it may leave as a legacy struct,
+/// and no more is said of gradients.
+PyObject* relaxed(PyObject*, PyObject* obj) noexcept {
+    std::optional<tensor> t = py::from_python(obj);
+    if (!t) return nullptr;
+    t->allow_legacy();
+    detail::validator::drop_marks(*t, detail::mark::grad);
+    return py::to_python(std::move(*t));
+}
+
+/// What `Ask` makes of a Tensor; False for anything else.
+template <bool (tensor_ref::*Ask)() const noexcept>
+PyObject* ask_tensor(PyObject*, PyObject* obj) noexcept {
+    PyTypeObject* const type = py::producer_type();
+    if (type == nullptr) return nullptr;
+    return PyBool_FromLong(Py_IS_TYPE(obj, type) && (py::held_tensor(obj)->*Ask)() ? 1 : 0);
+}
+
+/// `(obj, like)`: the memory of `obj` as an array of the library that `like` comes from. Of gradients the
+/// package has said what there is to say.
 PyObject* as_like(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
     if (count != 2) {
         PyErr_Format(PyExc_TypeError, "_core.as_like() takes 2 arguments (%zd given)", count);
         return nullptr;
     }
     std::optional<tensor> t = py::from_python(args[0]);
-    return t ? py::to_python(std::move(*t), args[1]) : nullptr;
+    if (!t) return nullptr;
+    detail::validator::drop_marks(*t, detail::mark::grad);
+    return py::to_python(std::move(*t), args[1]);
 }
 
 /// Gives `Tensor` what is written in Python: a dictionary of names and functions or properties. The type is
@@ -103,6 +124,9 @@ PyMethodDef functions[] = {
     {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
     {"from_pointer", py::detail::as_method(from_pointer), METH_FASTCALL, nullptr},
     {"as_like", py::detail::as_method(as_like), METH_FASTCALL, nullptr},
+    {"relaxed", relaxed, METH_O, nullptr},
+    {"requires_grad", ask_tensor<&tensor_ref::requires_grad>, METH_O, nullptr},
+    {"leaves_as_legacy", ask_tensor<&tensor_ref::may_leave_as_legacy>, METH_O, nullptr},
     {"complete_tensor", complete_tensor, METH_O, nullptr},
     {"inspect_object", inspect_object, METH_O, nullptr},
     {"inspect_capsule", inspect_capsule, METH_O, nullptr},
@@ -146,6 +170,7 @@ int exec(PyObject* module) noexcept {
     if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
     const py::ref dtypes = py::ref::take(dtype_table());
     if (!dtypes || PyModule_AddObjectRef(module, "DTYPES", dtypes.get()) != 0) return -1;
+    if (PyModule_AddStringConstant(module, "GRADIENT_WARNING", py::gradient_warning) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }
 

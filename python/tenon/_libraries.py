@@ -11,7 +11,17 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from tenon._core import Tensor, as_like, asdlpack, device_of, dtype_of
+from tenon._core import (
+    GRADIENT_WARNING,
+    Tensor,
+    as_like,
+    asdlpack,
+    device_of,
+    dtype_of,
+    leaves_as_legacy,
+    relaxed,
+    requires_grad,
+)
 from tenon._limits import (
     FLOAT8,
     GPUS,
@@ -34,7 +44,6 @@ from tenon._limits import (
     is_not_compact,
     is_not_row_major,
     is_off,
-    is_readonly,
     kind_of_device,
     loaded,
     move_to_cpu,
@@ -68,6 +77,9 @@ class Library(NamedTuple):
     forgets_readonly: bool = False
     #: It has none on a GPU.
     forgets_readonly_on_gpu: bool = False
+    #: On a GPU it writes to memory of others when the array it made of it is donated (seen with jax 0.11; on the CPU it
+    #: makes a copy then). Memory that came from such a library it would treat so without us.
+    donates_on_gpu: bool = False
     #: What memory must be aligned to for `takes_unseen`.
     alignment: int = 16
 
@@ -83,6 +95,22 @@ class Library(NamedTuple):
     def forgets(self, t: Tensor) -> bool:
         """Whether it would let the tensor be written to if it were read-only."""
         return self.forgets_readonly or (self.forgets_readonly_on_gpu and kind_of_device(t) in GPUS)
+
+    def warning_on(self, t: Tensor) -> str:
+        """What to say when it is given a read-only tensor; empty if it never writes to one."""
+        if self.forgets(t):
+            if self.name == "torch" and requires_grad(t):
+                return GRADIENT_WARNING
+            return (
+                f"{self.name} has no read-only tensors: writing to this one writes to memory that must not be "
+                "written to; pass copy=True for memory of its own"
+            )
+        if self.donates_on_gpu and kind_of_device(t) in GPUS and not leaves_as_legacy(t):
+            return (
+                f"{self.name} writes to arrays that are donated: donating this one writes to memory that must not be "
+                "written to; pass copy=True for memory of its own"
+            )
+        return ""
 
     def limit_on(self, t: Tensor, *, unnoticed: bool = False) -> Limit | None:
         """The limit that decides what becomes of a tensor; only of those the library does not notice, if asked."""
@@ -146,7 +174,7 @@ def _take_numpy(t: Tensor) -> Any:
 def _take_torch(t: Tensor) -> Any:
     torch = load(LIBRARIES["torch"])
     model = _torch_model(torch)
-    return as_like(t, model) if model is not None else torch.from_dlpack(t)
+    return as_like(t, model) if model is not None else torch.from_dlpack(relaxed(t))
 
 
 @functools.cache
@@ -156,22 +184,21 @@ def _torch_model(torch: Any) -> Any:
 
 
 def _take_jax(t: Tensor) -> Any:
-    """Read-only memory goes by NumPy: a legacy capsule, which is all that JAX takes, cannot say that it is."""
-    jax = load(LIBRARIES["jax"])
-    by_numpy = t.readonly and t.is_contiguous and kind_of_device(t) == "cpu" and dtype_name(t) in _JAX_DTYPES
-    if by_numpy and jax.__version_info__ < _JAX_TAKES_FLAGS:
-        return jax.device_put(t.__array__(), jax.devices("cpu")[0])
-    return load(LIBRARIES["jax"], ".numpy").from_dlpack(t)
+    return load(LIBRARIES["jax"], ".numpy").from_dlpack(_for_reading(t))
 
 
 #: What it takes by DLPack.
 _JAX_DTYPES = PLAIN | FLOAT8 | {"bfloat16"}
-#: The first version that may take versioned capsules.
-_JAX_TAKES_FLAGS = (0, 12)
 
 
 def _take_tensorflow(t: Tensor) -> Any:
-    return load(LIBRARIES["tensorflow"]).experimental.dlpack.from_dlpack(t.__dlpack__())  # a legacy capsule, no object
+    capsule = _for_reading(t).__dlpack__()  # a legacy one, and no object
+    return load(LIBRARIES["tensorflow"]).experimental.dlpack.from_dlpack(capsule)
+
+
+def _for_reading(t: Tensor) -> Tensor:
+    """For a library that never writes to what it is given: it takes legacy capsules alone, which cannot say "read-only"."""
+    return relaxed(t) if t.readonly else t
 
 
 def _take_pyarrow(t: Tensor) -> Any:
@@ -302,10 +329,6 @@ def _needs_a_flag(what: str, name: str) -> str:
     return f"{what}: a legacy DLPack capsule has no flag to say it, and {name} takes no other"
 
 
-def _writable_only(name: str, until: tuple[int, ...] | None = None) -> Limit:
-    return Limit(is_readonly, _needs_a_flag("it is read-only", name), copy_it, until=until)
-
-
 def _jax_narrows(t: Tensor) -> bool:
     """Whether JAX makes 32 bits of 64, which it does unless it is told not to."""
     if dtype_name(t) not in WIDE or t.size == 0:
@@ -387,12 +410,6 @@ _LIBRARIES = (
                 unnoticed=True,
                 until=(0, 10),
             ),
-            Limit(
-                lambda t: t.readonly and not (t.is_contiguous and kind_of_device(t) == "cpu"),
-                _needs_a_flag("it is read-only and not row-major memory of the CPU", "this jax"),
-                copy_it,
-                until=_JAX_TAKES_FLAGS,
-            ),
             # XLA takes it, and refuses to run anything on it: "Address of buffer 0 must be a multiple of 10".
             Limit(
                 lambda t: kind_of_device(t) in GPUS and is_off(16)(t),
@@ -414,7 +431,14 @@ _LIBRARIES = (
                 outcome="copied",
             ),
         ),
-        notes=((lambda t: not t.readonly, "jax takes it for immutable: do not write to the memory meanwhile"),),
+        notes=(
+            (lambda t: not t.readonly, "jax takes it for immutable: do not write to the memory meanwhile"),
+            (
+                lambda t: t.readonly and kind_of_device(t) in GPUS,
+                "jax writes to arrays of a GPU that are donated: do not donate this one",
+            ),
+        ),
+        donates_on_gpu=True,
     ),
     Library(
         "tensorflow",
@@ -429,7 +453,6 @@ _LIBRARIES = (
             Limit(
                 is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
             ),
-            _writable_only("tensorflow"),
             # It shares it, and ends the process with "Check failed: IsAligned()" at the first sum.
             Limit(
                 is_off(64),

@@ -85,10 +85,6 @@ def is_complex(t: Tensor) -> bool:
     return dtype_name(t).startswith("complex")
 
 
-def is_readonly(t: Tensor) -> bool:
-    return t.readonly
-
-
 def has_negative_strides(t: Tensor) -> bool:
     return t.size > 0 and any(step < 0 for n, step in zip(t.shape, t.strides, strict=True) if n > 1)
 

@@ -39,13 +39,8 @@ def to(self: Tensor, library: str | ModuleType, *, device: Any = None, copy: boo
 def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -> Any:
     """What `to` does. Called by the method the user called, and by nothing else: the warning names his line."""
     given = self if device is None and (copy is None or copy is False) else asdlpack(self, device=device, copy=copy)
-    if given.readonly and library.forgets(given):
-        warnings.warn(
-            f"{library.name} has no read-only tensors: writing to this one writes to memory that must not be "
-            "written to; pass copy=True for memory of its own",
-            ReadOnlyWarning,
-            stacklevel=3,
-        )
+    if given.readonly and (words := library.warning_on(given)):
+        warnings.warn(words, ReadOnlyWarning, stacklevel=3)
     made = _take(given, library)
     if copy is False and self.nbytes and _address(made, library) != self.data_ptr:
         raise BufferError(f"tenon: {library.name} made a copy, and copy=False forbids it{why_copied(given, library)}")

@@ -249,8 +249,7 @@ TEST(Copy, PaddedSubByteElementsAnyLayout) {
 
 TEST(Copy, ElementTypesWithoutANameAreCarried) {
     auto memory = numbered_bytes(256);
-    const auto t = made({.data = memory.data(), .shape = {3, 2}, .strides = ints{1, 3}, .type = {99, 24, 2}},
-                        {.allow_unknown = true});
+    const auto t = made({.data = memory.data(), .shape = {3, 2}, .strides = ints{1, 3}, .type = {99, 24, 2}});
     expect_good_copy(t);
 }
 
@@ -276,8 +275,7 @@ TEST(Copy, EveryItemSize) {
             expect_good_copy(made({.data = memory.data() + 4096,
                                    .shape = {4, 4, 3},
                                    .strides = strides,
-                                   .type = {tc::uint, 8, bytes}},
-                                  {.allow_unknown = true}));
+                                   .type = {tc::uint, 8, bytes}}));
 }
 
 TEST(Copy, PaddedElementsOfEverySubByteType) {
@@ -290,8 +288,7 @@ TEST(Copy, PaddedElementsOfEverySubByteType) {
                                  .shape = {3, 5},
                                  .strides = strides,
                                  .type = type,
-                                 .flags = abi::flag::subbyte_padded},
-                                {.allow_unknown = true});
+                                 .flags = abi::flag::subbyte_padded});
             expect_good_copy(t);
             EXPECT_TRUE(copy_to_host(t)->is_subbyte_padded());
         }
@@ -402,8 +399,7 @@ tenon::tensor big(const ints& shape, const ints& strides, dtype type) {
     const auto first = static_cast<std::size_t>(-low * type.itemsize());
     if (first + static_cast<std::size_t>(high * type.itemsize()) > words.size() * 8)
         throw std::out_of_range("memory");
-    return made({.data = memory + first, .shape = shape, .strides = strides, .type = type},
-                {.allow_unknown = true});
+    return made({.data = memory + first, .shape = shape, .strides = strides, .type = type});
 }
 
 TEST_F(Threads, GiveWhatOneGives) {

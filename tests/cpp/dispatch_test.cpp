@@ -60,7 +60,7 @@ TEST(Dispatch, AcceleratorsGoToTheDeviceView) {
     EXPECT_EQ(where_run(made(on({dc::rocm, 1}))), "rocm:1");
     EXPECT_EQ(where_run(made(on({dc::metal, 0}))), "metal:0");
     EXPECT_EQ(where_run(made(on({dc::trainium, 0}))), "trn:0");
-    EXPECT_EQ(where_run(made(on({99, 0}), {.allow_unknown = true})), "device(99):0");
+    EXPECT_EQ(where_run(made(on({99, 0}))), "device(99):0");
 }
 
 TEST(Dispatch, NothingIsCopied) {
@@ -315,8 +315,7 @@ TEST(DispatchDtype, RunsExactlyOne) {
 
 TEST(DispatchDtype, ComparesBitsAndLanesToo) {
     float f[4] = {};
-    const auto t =
-        made({.data = f, .shape = {1}, .type = {abi::type_code::float_, 32, 4}}, {.allow_unknown = true});
+    const auto t = made({.data = f, .shape = {1}, .type = {abi::type_code::float_, 32, 4}});
     EXPECT_FALSE(dispatch_dtype<float>(t, [](auto) {}));
 }
 

@@ -74,14 +74,14 @@ inline tenon::abi::dl_tensor describe(spec& s) {
 }
 
 /// A validated tensor with nothing behind it to release.
-inline tenon::result<tenon::tensor> import(spec s, tenon::import_policy policy = {}) {
+inline tenon::result<tenon::tensor> import(spec s) {
     tenon::keep_alive nobody;
-    return tenon::tensor::adopt(describe(s), s.flags, {1, 3}, nobody, policy);
+    return tenon::tensor::adopt(describe(s), s.flags, {1, 3}, nobody);
 }
 
 /// `import`, when the description is known to be sound.
-inline tenon::tensor made(spec s, tenon::import_policy policy = {}) {
-    auto t = import(std::move(s), policy);
+inline tenon::tensor made(spec s) {
+    auto t = import(std::move(s));
     if (!t) throw std::runtime_error(t.error().message());
     return std::move(*t);
 }

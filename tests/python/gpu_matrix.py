@@ -589,7 +589,6 @@ OUTCOMES = {
 #: first version that may differ, and why. NumPy's exception at "N" was a RuntimeError before 2.5.
 BY_VERSION = (
     ("R", ("jax.dlpack.from_dlpack",), "jax", (0, 12), "it may take versioned capsules, which can say read-only"),
-    ("k", ('to("jax")',), "jax", (0, 12), "it may take versioned capsules, which can say read-only"),
     ("G", ("cupy.from_dlpack",), "cupy", (15,), "it may copy what is on the CPU"),
     ("J", ("jax.dlpack.from_dlpack",), "jax", (0, 12), "it may take managed memory"),
     ("K", ("jax.dlpack.from_dlpack",), "jax", (0, 12), "it may take managed memory"),
@@ -686,17 +685,17 @@ numba, pinned
     empty         0 0 G 0 I 0 0 0   0 0 g 0 0 0   0 0 0
     0-d           = = G c I = = =   = = g = = =   c = c
 jax, CPU
-    compact       = = G c I R = =   = = g = = =   c = c
-    empty         0 0 G 0 I R 0 0   0 0 g 0 0 0   0 0 0
-    0-d           = = G c I R = =   = = g = = =   c = c
+    compact       = = G c I = = =   = = g = = =   c = c
+    empty         0 0 G 0 I 0 0 0   0 0 g 0 0 0   0 0 0
+    0-d           = = G c I = = =   = = g = = =   c = c
 jax, CUDA
-    compact       N = = = = R = =   d = = = k =   = c c
-    empty         N 0 0 0 0 R 0 0   d 0 0 0 k 0   0 0 0
-    0-d           N = = = = R = =   d = = = k =   = c c
+    compact       N = = = = = = =   d = = = = =   = c c
+    empty         N 0 0 0 0 0 0 0   d 0 0 0 0 0   0 0 0
+    0-d           N = = = = = = =   d = = = = =   = c c
 pyarrow
-    compact       = = G c I R = =   = = g = = =   c = c
-    offset        = = G c I R = =   = = g = c =   c = c
-    empty         0 0 G 0 I R 0 0   0 0 g 0 0 0   0 0 0
+    compact       = = G c I = = =   = = g = = =   c = c
+    offset        = = G c I c = =   = = g = c =   c = c
+    empty         0 0 G 0 I 0 0 0   0 0 g 0 0 0   0 0 0
 cuda.core Buffer
     compact       N = = = = = = =   d = = = = =   = c c
 cuda.core view

@@ -71,7 +71,7 @@ def test_what_is_refused_is_released_at_once(kind, fields):
     assert counter.releases == 1
 
 
-def test_read_only_never_leaves_as_legacy():
+def test_read_only_memory_of_our_own_never_leaves_as_legacy():
     counter = tenon_exports.Counter()
     with pytest.raises(BufferError, match="read-only"):
         tenon_exports.described(counter, "legacy", address=ADDRESS, readonly=True)

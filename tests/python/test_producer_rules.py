@@ -222,7 +222,7 @@ def test_P23_writable_memory_says_nothing(make):
 
 @read_only_object
 @pytest.mark.parametrize("options", [{}, dict(max_version=(0, 8)), dict(copy=False), dict(dl_device=CPU)], ids=str)
-def test_P24_read_only_memory_never_leaves_in_a_legacy_struct(make, options):
+def test_P24_read_only_memory_does_not_leave_in_a_legacy_struct(make, options):
     refused(make(), BufferError, "read-only", **options)
 
 

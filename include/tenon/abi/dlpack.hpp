@@ -36,6 +36,10 @@ inline constexpr std::int32_t webgpu = 15;
 inline constexpr std::int32_t hexagon = 16;
 inline constexpr std::int32_t maia = 17;
 inline constexpr std::int32_t trainium = 18;
+// On DLPack's main branch, after 1.3.
+inline constexpr std::int32_t tpu = 19;
+inline constexpr std::int32_t tpu_host = 20;
+inline constexpr std::int32_t ascend = 21;
 }  // namespace device_code
 
 struct dl_device {
@@ -63,6 +67,7 @@ inline constexpr std::uint8_t float8_e8m0fnu = 14;
 inline constexpr std::uint8_t float6_e2m3fn = 15;
 inline constexpr std::uint8_t float6_e3m2fn = 16;
 inline constexpr std::uint8_t float4_e2m1fn = 17;
+inline constexpr std::uint8_t bcomplex = 18;  // two bfloats; on DLPack's main branch, after 1.3
 }  // namespace type_code
 
 struct dl_dtype {

@@ -85,10 +85,13 @@ TENON_PRIVATE inline constexpr std::array device_table{
     device_name{abi::device_code::hexagon, "hexagon"},
     device_name{abi::device_code::maia, "maia"},
     device_name{abi::device_code::trainium, "trn"},
+    device_name{abi::device_code::tpu, "tpu"},
+    device_name{abi::device_code::tpu_host, "tpu_host"},
+    device_name{abi::device_code::ascend, "ascend"},
 };
 }  // namespace detail
 
-/// True when DLPack 1.3 defines the device kind.
+/// True when DLPack defines the device kind, as far as is known here. Others are carried all the same.
 [[nodiscard]] constexpr bool is_known(device d) noexcept {
     if (d.is_cpu()) return true;
     for (const auto& e : detail::device_table)
@@ -105,26 +108,26 @@ TENON_PRIVATE inline constexpr std::array device_table{
     return kind + ":" + std::to_string(d.id);
 }
 
-/// Reads "cpu", "cuda", "cuda:1", and what `name` makes of a kind without one; nullopt for anything else.
+/// Reads "cpu", "cuda", "cuda:1", and what `name` says of a kind without one; nullopt for anything else.
 [[nodiscard]] inline std::optional<device> device_from_name(std::string_view text) noexcept {
     const std::size_t colon = text.find(':');
     const std::string_view kind = text.substr(0, colon);
-    const auto read = [](std::string_view digits, std::int32_t& out) {
+    const auto number = [](std::string_view digits) -> std::optional<std::int32_t> {
+        std::int32_t value = 0;
         const char* const last = digits.data() + digits.size();
         // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `last` is where it ends
-        const auto [end, fault] = std::from_chars(digits.data(), last, out);
-        return fault == std::errc{} && end == last;
+        const auto [end, fault] = std::from_chars(digits.data(), last, value);
+        if (fault != std::errc{} || end != last || value < 0) return std::nullopt;
+        return value;
     };
-    device found;
-    if (colon != std::string_view::npos && (!read(text.substr(colon + 1), found.id) || found.id < 0))
-        return std::nullopt;
+    const auto id = colon != std::string_view::npos ? number(text.substr(colon + 1)) : 0;
+    if (!id) return std::nullopt;
     for (const auto& e : detail::device_table)
-        if (e.name == kind) return device{e.type, found.id};
+        if (e.name == kind) return device{e.type, *id};
     static constexpr std::string_view nameless = "device(";
-    if (kind.substr(0, nameless.size()) != nameless || kind.back() != ')' ||
-        !read(kind.substr(nameless.size(), kind.size() - nameless.size() - 1), found.type) || is_known(found))
-        return std::nullopt;
-    return found;
+    if (!kind.starts_with(nameless) || !kind.ends_with(')')) return std::nullopt;
+    const auto type = number(kind.substr(nameless.size(), kind.size() - nameless.size() - 1));
+    return type && *type > 0 ? std::optional<device>(std::in_place, *type, *id) : std::nullopt;
 }
 
 }  // namespace tenon

@@ -63,7 +63,7 @@ struct dtype {
                (code >= abi::type_code::float8_e3m4 && code <= abi::type_code::float4_e2m1fn);
     }
     [[nodiscard]] TENON_HD constexpr bool is_complex() const noexcept {
-        return code == abi::type_code::complex;
+        return code == abi::type_code::complex || code == abi::type_code::bcomplex;
     }
     [[nodiscard]] TENON_HD constexpr bool is_bool() const noexcept { return code == abi::type_code::bool_; }
 };

@@ -42,6 +42,7 @@ TENON_PRIVATE inline constexpr std::array dtype_table{
     dtype_entry{{tc::complex, 64}, "complex64", "c8", "Zf", ""},
     dtype_entry{{tc::complex, 128}, "complex128", "c16", "Zd", ""},
     dtype_entry{{tc::bfloat, 16}, "bfloat16", "", "", ""},
+    dtype_entry{{tc::bcomplex, 32}, "bcomplex32", "", "", ""},
     dtype_entry{{tc::opaque_handle, 64}, "opaque_handle64", "", "", ""},
     dtype_entry{{tc::float8_e3m4, 8}, "float8_e3m4", "", "", ""},
     dtype_entry{{tc::float8_e4m3, 8}, "float8_e4m3", "", "", ""},
@@ -98,7 +99,7 @@ constexpr const dtype_entry* find_dtype(dtype t) noexcept {
 namespace detail {
 /// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane.
 TENON_PRIVATE inline constexpr auto known_widths = [] {
-    std::array<std::uint64_t, abi::type_code::float4_e2m1fn + 1> widths{};
+    std::array<std::uint64_t, abi::type_code::bcomplex + 1> widths{};
     for (const dtype_entry& e : dtype_table)
         if (e.type.lanes == 1 && e.type.bits <= 64)
             widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);

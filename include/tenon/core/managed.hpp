@@ -36,6 +36,7 @@ struct managed_block : release_chain::link {
     Managed managed;
     keep_alive owner;
     bool* released;  ///< set when it goes, for whoever hands it to a function that may or may not let it go
+    std::uint64_t marks;  ///< what the struct has no flags for, for when it comes back to us
 
     std::int64_t* metadata() noexcept { return reinterpret_cast<std::int64_t*>(this + 1); }
 
@@ -58,6 +59,14 @@ struct managed_block : release_chain::link {
         }
     }
 };
+
+/// What a struct of our own making remembers beyond its flags; nothing for one of anybody else's.
+template <class Managed>
+[[nodiscard]] inline std::uint64_t marks_of(Managed* m) noexcept {
+    if (m->deleter != &managed_block<Managed>::release) return 0;
+    const managed_block<Managed>* const block = managed_block<Managed>::of(m);
+    return &block->managed == m ? block->marks : 0;
+}
 
 /// DLPack has one number for host memory, wherever the hardware that pinned it counts (P42).
 [[nodiscard]] inline abi::dl_device exported_device(device where, export_view how) noexcept {
@@ -87,11 +96,13 @@ struct managed_block : release_chain::link {
 template <class Managed>
 [[nodiscard]] result<void> can_leave_as(const tensor_ref& t) noexcept {
     if constexpr (std::is_same_v<Managed, abi::managed_tensor>) {
-        if (t.is_read_only()) {
+        if (!t.may_leave_as_legacy()) {
             return refused("max_version",
                            "a read-only tensor cannot leave as a legacy DLPack struct, which "
                            "has no flag for it")
-                .with_advice("the consumer must pass max_version=(1, 0) or later, or ask for a copy");
+                .with_advice(
+                    "the consumer must pass max_version=(1, 0) or later, or ask for a copy; "
+                    "Tensor.to() shares it with libraries that never write");
         }
         if (t.is_subbyte_padded()) {
             return refused("max_version",
@@ -127,6 +138,7 @@ TENON_HOT inline Managed* fill_block(managed_block<Managed>* block, const tensor
     block->managed.deleter = &managed_block<Managed>::release;
     block->owner = std::move(owner);
     block->released = nullptr;
+    block->marks = validator::marks_of(t);
     return &block->managed;
 }
 
@@ -161,7 +173,7 @@ TENON_HOT [[nodiscard]] inline result<Managed*> make_managed(const tensor_info& 
     if (block == nullptr) [[unlikely]]
         return out_of_memory("managed struct");
     auto ok = detail::validator::check(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
-                                       block->metadata(), {.allow_unknown = true}, t);
+                                       block->metadata(), {}, t);
     if (ok) ok = can_leave_as<Managed>(t);
     if (!ok) [[unlikely]] {
         block->~managed_block();

@@ -208,6 +208,9 @@ public:
     }
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
+    /// Says that whoever gets the memory never writes to it, whatever it is told: read-only memory may then
+    /// leave as a legacy struct, which cannot say that it is.
+    void allow_legacy() noexcept { flags_ |= detail::mark::legacy; }
 
     /// Says that the same address is to be used by that device: what pinned and managed memory allow.
     void show_on(tenon::device where) noexcept { device_ = where.to_abi(); }
@@ -256,8 +259,8 @@ private:
     TENON_HOT [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info,
                                                             keep_alive& owner) noexcept {
         if (auto ok = info.check(); !ok) return ok.error();
-        auto made = adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner,
-                               {.allow_unknown = true});
+        auto made =
+            adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner, {});
         if (made) made->stream_ = info.stream();
         return made;
     }

@@ -14,7 +14,15 @@ namespace tenon {
 
 namespace detail {
 struct validator;
-}
+
+/// What a tensor remembers of its memory that DLPack has no flag for, in the same word as its flags. Never on
+/// the wire: the validator refuses such bits from others, and what leaves is masked.
+namespace mark {
+inline constexpr std::uint64_t legacy = std::uint64_t{1} << 63U;  ///< read-only, and handed out as legacy
+inline constexpr std::uint64_t grad = std::uint64_t{1} << 62U;    ///< of a tensor that requires grad
+inline constexpr std::uint64_t all = legacy | grad;
+}  // namespace mark
+}  // namespace detail
 
 /// A tensor whose description has been validated: the extents are not negative, the size and every address it
 /// touches are representable, strides are never null, and the metadata is our own copy, so the producer
@@ -77,7 +85,14 @@ public:
     [[nodiscard]] bool is_subbyte_padded() const noexcept {
         return (flags_ & abi::flag::subbyte_padded) != 0;
     }
-    [[nodiscard]] std::uint64_t flags() const noexcept { return flags_; }
+    [[nodiscard]] std::uint64_t flags() const noexcept { return flags_ & ~detail::mark::all; }
+    /// A legacy struct, which has no flags, may carry it: it can be written to, or its own library hands it
+    /// out so, or `tensor::allow_legacy` has been called.
+    [[nodiscard]] bool may_leave_as_legacy() const noexcept {
+        return !is_read_only() || (flags_ & detail::mark::legacy) != 0;
+    }
+    /// It is read-only because it is the memory of a tensor that requires grad.
+    [[nodiscard]] bool requires_grad() const noexcept { return (flags_ & detail::mark::grad) != 0; }
     /// The DLPack version the producer stated; 0.0 when it came as a legacy struct or by another protocol.
     [[nodiscard]] abi::dl_version version() const noexcept { return version_; }
 

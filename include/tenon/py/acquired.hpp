@@ -26,11 +26,10 @@ struct import_options {
     /// The consumer's stream, as `__dlpack__` numbers them: it is made to wait for the producer, and is the
     /// tensor's `stream()` then. -1: nothing waits. None: the tensor says by `stream()` where it is ready.
     std::optional<std::intptr_t> stream = {};
-    bool trust_legacy = false;   ///< a legacy struct cannot say "read-only": believe that it is not
-    bool allow_unknown = false;  ///< let dtype and device codes through that DLPack 1.3 does not define
-    bool for_cuda = false;       ///< memory that is the host's and a GPU's is wanted as the GPU's
+    bool trust_legacy = false;  ///< a legacy struct cannot say "read-only": believe that it is not
+    bool for_cuda = false;      ///< memory that is the host's and a GPU's is wanted as the GPU's
 
-    [[nodiscard]] import_policy policy() const noexcept { return {.allow_unknown = allow_unknown}; }
+    [[nodiscard]] import_policy policy() const noexcept { return {}; }
     [[nodiscard]] bool wants_host() const noexcept { return to == device{}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the
     /// CPU's.
@@ -137,6 +136,16 @@ public:
     void set_device(tenon::device where) noexcept { tenon::detail::validator::set_device(*this, where); }
     void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
     void mark_copied() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::is_copied); }
+    /// It is the memory of a tensor that requires grad.
+    void mark_gradient() noexcept {
+        mark_read_only();
+        add_marks(tenon::detail::mark::grad);
+    }
+    /// Its own library hands the memory out as a legacy struct, read-only or not: so may we.
+    void allow_legacy() noexcept {
+        if (is_read_only()) add_marks(tenon::detail::mark::legacy);
+    }
+    void add_marks(std::uint64_t marks) noexcept { tenon::detail::validator::add_marks(*this, marks); }
 
     keep_alive owner;
     bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive

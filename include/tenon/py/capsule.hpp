@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <tenon/core/foreign.hpp>
+#include <tenon/core/managed.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/interpreter.hpp>
@@ -66,6 +67,11 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
         why = ok.error();
         return rung_result::refused;
     }
+    out.add_marks(versioned ? tenon::detail::marks_of(static_cast<abi::managed_tensor_versioned*>(managed))
+                            : tenon::detail::marks_of(static_cast<abi::managed_tensor*>(managed)));
+    // Whoever handed it out as a legacy struct lets others have it so; but what a caller trusts to be
+    // writable, and makes read-only, stays read-only.
+    if (!versioned && !options.trust_legacy) out.allow_legacy();
     if (only_look) return rung_result::taken;
     if (options.copy == false && out.is_copied()) {
         why = refused("flags", "copy=False was asked for and the producer made a copy");

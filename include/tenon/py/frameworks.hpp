@@ -14,8 +14,12 @@ namespace tenon::py {
 
 /// What is known of a library beyond what its objects say.
 struct framework_habits {
-    std::string_view package;   ///< first part of the `__module__` of its array types
-    bool immutable = false;     ///< its arrays must never be written to, whatever a struct's flags say
+    std::string_view package;  ///< first part of the `__module__` of its array types
+    bool immutable = false;    ///< its arrays must never be written to, whatever a struct's flags say
+    /// Asked for no version, its `__dlpack__` gives a legacy struct even of memory that must not be written
+    /// to: through us the same consumers get the same. Not so for the one class of it that refuses.
+    bool hands_out_legacy = false;
+    std::string_view legacy_refused_by = {};
     bool buffer_first = false;  ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
     bool guarded = false;       ///< `is_conj`, `is_neg` and `requires_grad` must be asked
     bool dtype_first = false;   ///< `__dlpack__` aborts the process for dtypes it cannot express
@@ -41,16 +45,19 @@ struct framework_habits {
 TENON_PRIVATE inline constexpr std::array known_frameworks{
     framework_habits{.package = "jaxlib",
                      .immutable = true,
+                     .hands_out_legacy = true,
                      .buffer_first = true,
                      .plain_call = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "jax",
                      .immutable = true,
+                     .hands_out_legacy = true,
                      .buffer_first = true,
                      .plain_call = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "tensorflow",
                      .immutable = true,
+                     .hands_out_legacy = true,
                      .dtype_first = true,
                      .from_dlpack = "tensorflow.experimental.dlpack.from_dlpack",
                      .from_capsule = true},
@@ -68,6 +75,8 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .empty = "cupy.empty",
                      .stream_module = "cupy_backends.cuda.stream",
                      .stream_function = "get_stream_ptr"},
+    framework_habits{
+        .package = "pyarrow", .hands_out_legacy = true, .legacy_refused_by = "pyarrow.lib.Tensor"},
 };
 
 namespace detail {
@@ -114,6 +123,14 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
         return known != nullptr;
     });
     return known;
+}
+
+/// Whether objects of the type leave their library as legacy structs, read-only or not.
+[[nodiscard]] inline bool hands_out_legacy(PyTypeObject* type, const framework_habits& habits) noexcept {
+    if (!habits.hands_out_legacy || habits.legacy_refused_by.empty()) return habits.hands_out_legacy;
+    bool refused = false;
+    detail::walk_bases(type, [&](PyTypeObject* t) { return refused = habits.legacy_refused_by == t->tp_name; });
+    return !refused;
 }
 
 /// Whether `type` is the class that `package` calls `name`, the object itself: what a class says of itself

@@ -57,6 +57,7 @@ namespace detail {
     const framework_habits* const habits = habits_of(type);
     if (habits != nullptr) {
         plan.immutable = habits->immutable;
+        plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
@@ -313,7 +314,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         restore_exception(std::move(swallowed));
         chain_behind(std::move(later));
     }
-    if (ended && answer == rung_result::taken) return true;
+    if (ended && answer == rung_result::taken) {
+        if (plan.hands_out_legacy) out.allow_legacy();
+        return true;
+    }
     if (settled_by_numpy)
         raise_unmet(why, obj);
     else if (answer != rung_result::raised)
@@ -376,7 +380,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
         return climb(obj, plain, writable, out, nullptr, nullptr);
     tried_already tried;
+    const bool legacy = plan->hands_out_legacy;  // read before foreign code runs
     const rung_result answer = take_directly(obj, *plan, writable, out, tried);
+    if (answer == rung_result::taken && legacy) out.allow_legacy();
     if (answer == rung_result::taken) [[likely]]
         return true;
     if (answer == rung_result::raised) return (reword_for_torch(obj), false);
@@ -420,8 +426,8 @@ namespace detail {
                                                            const import_options& options) noexcept {
     acquired got;
     got.owning = true;
-    const bool plain = !options.to && !options.stream && !options.copy && !options.trust_legacy &&
-                       !options.allow_unknown && !options.for_cuda;
+    const bool plain =
+        !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.for_cuda;
     if (plain ? !acquire(obj, options.writable, got) : !climb(obj, options, options.writable, got))
         return std::nullopt;
     return settle(obj, got, options);

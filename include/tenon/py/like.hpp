@@ -16,6 +16,7 @@
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/export.hpp>
+#include <tenon/py/gradient.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/makers.hpp>
@@ -208,6 +209,7 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     if (of_capsule && t.device().has_streams() &&
         !succeeded(without_gil([&] { return gpu::finish_device(t.device()); })))
         return nullptr;
+    if (plan.immutable) t.allow_legacy();  // its library never writes
     const ref given =
         ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
     if (!given) return nullptr;
@@ -223,6 +225,7 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
         case maker_kind::none:
             break;
         case maker_kind::exchange_table:
+            if (t.requires_grad() && plan.honest && !warn_of_gradient(1)) return nullptr;
             return make_by_table(std::move(t), plan.table);
         case maker_kind::numpy:
             if (PyObject* const same = same_array(t, plan.type)) return ref::borrow(same).release();

@@ -104,8 +104,9 @@ struct type_plan {
     bool buffer_first = false;   ///< `prefer_buffer` may be taken up again
     bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
     bool immutable = false;      ///< never to be written to
-    bool plain_call = false;     ///< `__dlpack__` is best asked with the stream alone
-    bool on_cuda = false;        ///< the last object that was asked so was on CUDA, or all of them are
+    bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
+    bool plain_call = false;        ///< `__dlpack__` is best asked with the stream alone
+    bool on_cuda = false;           ///< the last object that was asked so was on CUDA, or all of them are
     dlpack_dialect dialect = dlpack_dialect::unknown;
     maker_kind maker = maker_kind::unresolved;
     attribute_place dlpack = attribute_place::nowhere;

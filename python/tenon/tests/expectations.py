@@ -24,6 +24,8 @@ class Fact:
     dtype: Names = ()
     layout: Names = ()
     readonly: bool | None = None
+    #: Whether its own library hands it out as a legacy struct, read-only or not.
+    legacy: bool | None = None
     #: A library and the first version this is no longer true of; "python" is the interpreter.
     before: tuple[str, Names] | None = None
     #: A module without which it is true.
@@ -34,7 +36,9 @@ class Fact:
     #: What `Tensor.to` comes to, where that is something else.
     to: str = ""
 
-    def holds(self, producer: str, consumer: str, dtype: str, layout: str, readonly: bool, here: Here) -> bool:
+    def holds(
+        self, producer: str, consumer: str, dtype: str, layout: str, readonly: bool, here: Here, legacy: bool = False
+    ) -> bool:
         """Whether this is about the cell."""
         return (
             (not self.producer or producer in self.producer)
@@ -42,6 +46,7 @@ class Fact:
             and (not self.dtype or dtype in self.dtype)
             and (not self.layout or layout in self.layout)
             and (self.readonly is None or readonly is self.readonly)
+            and (self.legacy is None or legacy is self.legacy)
             and (self.before is None or here.is_before(*self.before))
             and (not self.without or not here.has(self.without))
         )
@@ -92,6 +97,16 @@ READ_ONLY = (
         producer=("pyarrow",), before=("pyarrow", ("26",)),
     ),
     Fact("only this layout is read-only by our doing", "", layout=("read-only",)),
+)  # fmt: skip
+
+#: Which memory its own library hands out as a legacy struct, read-only or not.
+LEGACY = (
+    Fact("JAX has no other structs", "", producer=("jax",)),
+    Fact("TensorFlow has no other structs", "", producer=("tensorflow",)),
+    Fact("PyArrow's arrays leave so when no version is asked for", "", producer=("pyarrow",), layout=("read-only",)),
+    Fact(
+        "PyArrow before 26 has no other structs", "", producer=("pyarrow",), before=("pyarrow", ("26",)),
+    ),
 )  # fmt: skip
 
 #: What a producer has no array for.
@@ -211,14 +226,14 @@ CONSUMERS = (
     ),
     Fact("PyTorch has no negative strides", REFUSED, consumer=("torch",), layout=("reversed",), raises="RuntimeError"),
     Fact(
-        "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; and it is not row-major",
-        REFUSED, consumer=("jax",), layout=STRIDED, readonly=True, before=("jax", ("0", "12")), raises="BufferError",
-        says="read-only",
+        "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; and it has gaps",
+        REFUSED, consumer=("jax",), layout=("sliced", "reversed", "broadcast"), readonly=True, legacy=False,
+        before=("jax", ("0", "12")), raises="BufferError", says="read-only",
     ),
     Fact(
         "JAX before 0.12 asks for legacy capsules, which cannot say that memory is read-only; to() knows that JAX "
-        "never writes", REFUSED, consumer=("jax",), readonly=True, before=("jax", ("0", "12")), raises="BufferError",
-        says="read-only", to=SHARED,
+        "never writes", REFUSED, consumer=("jax",), readonly=True, legacy=False, before=("jax", ("0", "12")),
+        raises="BufferError", says="read-only", to=SHARED,
     ),
     Fact(
         "JAX before 0.10 reads transposed memory as if it were not; to() refuses", MISREAD,
@@ -229,8 +244,13 @@ CONSUMERS = (
         raises="Exception", says="strid",
     ),
     Fact(
-        "TensorFlow takes legacy capsules, which cannot say that memory is read-only", REFUSED,
-        consumer=("tensorflow",), readonly=True, raises="BufferError", says="read-only",
+        "TensorFlow takes legacy capsules, which cannot say that memory is read-only; and it is not packed", REFUSED,
+        consumer=("tensorflow",), layout=STRIDED, readonly=True, legacy=False, raises="BufferError", says="read-only",
+    ),
+    Fact(
+        "TensorFlow takes legacy capsules, which cannot say that memory is read-only; to() knows that it never writes",
+        REFUSED, consumer=("tensorflow",), readonly=True, legacy=False, raises="BufferError", says="read-only",
+        to=SHARED,
     ),
     Fact(
         "TensorFlow takes packed memory only", REFUSED, consumer=("tensorflow",), layout=STRIDED,
@@ -290,9 +310,10 @@ def expected(producer: str, consumer: str, dtype: str, layout: str, here: Here =
     """What the facts say of a cell."""
     about = (producer, consumer, dtype, layout)
     readonly = any(fact.holds(*about, readonly=False, here=here) for fact in READ_ONLY)
+    legacy = any(fact.holds(*about, readonly=False, here=here) for fact in LEGACY)
     plain = Expected(SHARED, readonly, SHARED)
     for fact in FACTS:
-        if fact.holds(*about, readonly=readonly, here=here):
+        if fact.holds(*about, readonly=readonly, here=here, legacy=legacy):
             return replace(
                 plain, outcome=fact.outcome, to=fact.to or fact.outcome, because=fact.because, raises=fact.raises,
                 says=fact.says,

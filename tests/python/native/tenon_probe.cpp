@@ -211,14 +211,13 @@ PyType_Spec held_spec = {"tenon_probe.Held", sizeof(held_object), 0,
 PyTypeObject* held_type = nullptr;
 
 PyObject* hold(PyObject*, PyObject* args, PyObject* keywords) {
-    static const char* names[] = {"obj", "writable", "trust_legacy", "allow_unknown", nullptr};
+    static const char* names[] = {"obj", "writable", "trust_legacy", nullptr};
     PyObject* obj = nullptr;
-    int writable = 0, trust = 0, unknown = 0;
-    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$ppp", const_cast<char**>(names), &obj, &writable,
-                                    &trust, &unknown) == 0)
+    int writable = 0, trust = 0;
+    if (PyArg_ParseTupleAndKeywords(args, keywords, "O|$pp", const_cast<char**>(names), &obj, &writable,
+                                    &trust) == 0)
         return nullptr;
-    auto t = tenon::py::from_python(
-        obj, {.writable = writable != 0, .trust_legacy = trust != 0, .allow_unknown = unknown != 0});
+    auto t = tenon::py::from_python(obj, {.writable = writable != 0, .trust_legacy = trust != 0});
     if (!t) return nullptr;
     PyObject* const self = held_type->tp_alloc(held_type, 0);
     if (self == nullptr) return nullptr;

@@ -16,8 +16,9 @@ namespace tenon::py {
 enum class capsule_kind : bool { legacy, versioned };
 
 /// A capsule that owns the tensor until a consumer takes it over; null with an exception set on failure, and
-/// `t` is then left as it was. A legacy capsule cannot say that memory is read-only, so read-only tensors
-/// never leave in one. Needs an attached thread state.
+/// `t` is then left as it was. A legacy capsule cannot say that memory is read-only: such memory leaves in
+/// one only if its own library hands it out so, or after `tensor::allow_legacy`. Needs an attached thread
+/// state.
 [[nodiscard]] inline PyObject* to_capsule(tensor&& t, capsule_kind kind = capsule_kind::versioned) noexcept {
     const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
         if (auto ok = can_leave_as<Managed>(t); !ok) {

@@ -15,6 +15,7 @@
 #include <tenon/py/copy.hpp>
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/driver.hpp>
+#include <tenon/py/gradient.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
@@ -144,6 +145,8 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
         return nullptr;
     }
     if (!stays || asked.copy == true) return detail::export_copy(t, keeper, pinned, stream, asked, here);
+    if (t.requires_grad() && detail::is_asked_by_guarded_library() && !detail::warn_of_gradient(2))
+        return nullptr;
     export_view how{.as_cpu = to_host};
     if (as_cuda) how.as_device = *asked.where;
     keep_alive owner = detail::keep_object(keeper, here);

@@ -76,13 +76,14 @@ int object_from_managed(abi::managed_tensor_versioned* managed, void** out, Wrap
     }
     foreign received(managed);
     keep_alive owner = keep_managed(managed, true, here);
-    auto taken = tensor::take_as(received, owner, {.allow_unknown = true});
+    auto taken = tensor::take_as(received, owner);
     received.disown();
     if (!taken) {
         owner.disown();
         raise(taken.error(), "tenon: ");
         return -1;
     }
+    tenon::detail::validator::add_marks(*taken, tenon::detail::marks_of(managed));
     PyObject* const made = wrap(std::move(*taken));
     if (made == nullptr) {
         taken->disown();  // still there: `wrap` takes it on success alone

@@ -9,6 +9,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/executable.hpp>
+#include <tenon/core/managed.hpp>
 #include <tenon/core/readable.hpp>
 #include <tenon/core/shape.hpp>
 #include <tenon/py/acquired.hpp>
@@ -243,12 +244,13 @@ TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexc
         why = seen.error();
         return rung_result::refused;
     }
-    const bool read_only = terms.immutable || verdict.needs_grad;
-    const std::uint64_t flags = read_only ? seen->flags | abi::flag::read_only : seen->flags;
+    const std::uint64_t flags = terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
     if (auto admitted = out.admit(seen->tensor, flags, seen->version, policy); !admitted) {
         why = admitted.error();
         return rung_result::refused;
     }
+    out.add_marks(tenon::detail::marks_of(managed));
+    if (verdict.needs_grad) out.mark_gradient();
     if (out.device().has_streams() && !note_current_stream(*terms.table, false, out))
         return rung_result::raised;
     out.owner = std::move(owner);
@@ -329,7 +331,7 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
         }
         const guard_verdict told = ask_flags(obj, terms.flags, grad);
         if (!told.allowed) return rung_result::raised;
-        if (asked.needs_grad || told.needs_grad) out.mark_read_only();
+        if (asked.needs_grad || told.needs_grad) out.mark_gradient();
         if (out.data() == data && out.size() == size) return rung_result::taken;
     }
     return keeps_changing();
@@ -392,7 +394,7 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
     const rung_result got = detail::own_once(obj, terms, grad, home, out, policy, why);
     if (got != rung_result::taken) return got;
     const guard_verdict verdict = ask_guards(obj, guards, grad, home);
-    if (verdict.needs_grad) out.mark_read_only();
+    if (verdict.needs_grad) out.mark_gradient();
     if (verdict.allowed) return got;
     out.owner.reset();
     return rung_result::raised;
