@@ -129,7 +129,8 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
 [[nodiscard]] inline bool hands_out_legacy(PyTypeObject* type, const framework_habits& habits) noexcept {
     if (!habits.hands_out_legacy || habits.legacy_refused_by.empty()) return habits.hands_out_legacy;
     bool refused = false;
-    detail::walk_bases(type, [&](PyTypeObject* t) { return refused = habits.legacy_refused_by == t->tp_name; });
+    detail::walk_bases(type,
+                       [&](PyTypeObject* t) { return refused = habits.legacy_refused_by == t->tp_name; });
     return !refused;
 }
 

@@ -20,8 +20,7 @@ namespace detail {
 
 /// Says it, at the line so many Python frames up; false with an exception set where warnings are errors.
 TENON_COLD [[nodiscard]] inline bool warn_of_gradient(Py_ssize_t frames_up) noexcept {
-    const ref name = ref::take(PyUnicode_FromString("tenon"));
-    const ref package = name ? ref::take(PyImport_GetModule(name.get())) : ref();
+    const ref package = ref::take(call::imported_module("tenon"));
     const ref category = package ? ref::take(call::attr(package.get(), "ReadOnlyWarning")) : ref();
     PyErr_Clear();  // the package need not be there
     PyObject* const kind = category ? category.get() : PyExc_UserWarning;
