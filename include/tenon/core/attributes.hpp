@@ -4,6 +4,9 @@
 #if defined(__GNUC__)
 /// Rarely run: kept out of line, so that what is often run stays small.
 #define TENON_COLD [[gnu::noinline, gnu::cold]]
+/// Out of line, and for all the compiler knows as often run as anything: what goes on after it is no colder
+/// for it.
+#define TENON_APART [[gnu::noinline]]
 /// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
 #define TENON_HOT [[gnu::always_inline]]
 /// State and tables that must belong to one extension module alone: two modules built against different
@@ -11,6 +14,7 @@
 #define TENON_PRIVATE __attribute__((visibility("hidden")))
 #else
 #define TENON_COLD
+#define TENON_APART
 #define TENON_HOT
 #define TENON_PRIVATE
 #endif

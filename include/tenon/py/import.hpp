@@ -155,6 +155,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                            refusals* report = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
+    out.ran_code = true;
     if (PyType_Check(obj) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "tenon: cannot take a tensor from the class '%s'; pass an instance of it",
@@ -315,6 +316,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             interpreter* const home = interpreter::current();
             if (home == nullptr) return false;
             tried.which = rung::buffer_protocol;
+            out.ran_code = true;
             answer = plan->prefer_buffer ? speculate_on_buffer(obj, plan->immutable, {}, *home, out,
                                                                tried.why, tried.swallowed)
                                          : buffer::take(obj, plan->immutable, {}, *home, out, tried.why);
@@ -324,6 +326,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             interpreter* const home = interpreter::current();
             if (home == nullptr) return false;
             const type_plan known = *plan;  // a copy: foreign code runs
+            out.ran_code = true;
             answer = dlpack::take_plainly(obj, known, {}, *home, out, tried.why);
             tried.which = rung::count;  // the ladder asks it again, in other words
             break;
@@ -432,6 +435,7 @@ namespace detail {
 /// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
 [[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
                                                        const import_options& options = {}) noexcept {
+    if (interpreter::current() == nullptr) return std::nullopt;
     return options.to && options.to->has_streams() ? detail::import_to_gpu(obj, options)
                                                    : detail::import_in_place(obj, options);
 }

@@ -217,7 +217,8 @@ inline type_plan& slot_of(PyTypeObject* type) noexcept {
 /// state of the type, or another type. There, what the main protocols were is compared as well.
 inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
-    const interpreter* const names = interpreter::current();
+    if (current_thread_state() == nullptr) return false;
+    const interpreter* const names = interpreter::current_attached();
     if (names == nullptr) PyErr_Clear();
     return names != nullptr && _PyType_Lookup(type, names->dlpack) == plan.seen_dlpack &&
            _PyType_Lookup(type, names->exchange_api) == plan.seen_table;
@@ -239,9 +240,12 @@ TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept
 #endif
     if (plan->type != type || plan->tag == 0 || plan->tag != version_tag(type)) return nullptr;
     if (!detail::is_same_type(type, *plan)) return nullptr;
-    if (!plan->any_interpreter && (plan->interpreter != current_thread_state()->interp ||
-                                   plan->departures != interpreter::departures()))
-        return nullptr;
+    if (!plan->any_interpreter) {
+        const PyThreadState* const here = current_thread_state();
+        if (here == nullptr || plan->interpreter != here->interp ||
+            plan->departures != interpreter::departures())
+            return nullptr;
+    }
     return plan;
 }
 

@@ -172,8 +172,10 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, borrow_ter
     abi::dl_tensor t{};
     if (!succeeds(terms.table->dltensor_from_py_object_no_sync, obj, &t)) [[unlikely]]
         return call_failed(why, silent_failure);
-    if (!terms.honest && PyErr_Occurred() != nullptr) [[unlikely]]
-        return rung_result::raised;
+    if (!terms.honest) [[unlikely]] {
+        out.ran_code = true;
+        if (PyErr_Occurred() != nullptr) return rung_result::raised;
+    }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
     std::int64_t odd_steps = 0;
     if (auto ok = out.admit(t, flags, terms.table->header.version, policy, &odd_steps); !ok) [[unlikely]] {
@@ -291,6 +293,7 @@ namespace detail {
 TENON_COLD [[nodiscard]] inline rung_result ask_and_borrow_again(PyObject* obj, detail::borrow_terms terms,
                                                                  import_policy policy, acquired& out,
                                                                  error& why) noexcept {
+    out.ran_code = true;
     const auto verdict = ask_guards(obj, {.conjugate = out.dtype().is_complex(), .negative = true});
     if (!verdict.allowed) return rung_result::raised;
     bool unused = false;
@@ -302,6 +305,7 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
                                                              bool writable, import_policy policy,
                                                              acquired& out, error& why) noexcept {
     const type_plan plan = plan_in_use;  // a copy: foreign code runs
+    out.ran_code = true;
     // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
     // one.
     if (plan.table->dltensor_from_py_object_no_sync == nullptr || (writable && !plan.honest_borrow)) {
