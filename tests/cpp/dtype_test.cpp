@@ -3,13 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <tenon/core/dtype.hpp>
+#include <tenon/core/dtype_names.hpp>
 
 namespace tc = tenon::abi::type_code;
 using tenon::bool8;
@@ -120,6 +124,66 @@ TEST(Dtype, EveryCodeBelongsToAtMostOneKind) {
     EXPECT_TRUE(dtype(tc::float4_e2m1fn, 4).is_floating());
     EXPECT_FALSE(dtype(tc::complex, 64).is_floating());
     EXPECT_FALSE(dtype(tc::bool_, 8).is_floating());
+}
+
+TEST(CanConvert, KeepsEveryValue) {
+    using tenon::can_convert;
+    const dtype b{tc::bool_, 8}, i8{tc::int_, 8}, i16{tc::int_, 16}, i32{tc::int_, 32}, i64{tc::int_, 64},
+        u8{tc::uint, 8}, u16{tc::uint, 16}, u32{tc::uint, 32}, u64{tc::uint, 64}, f16{tc::float_, 16},
+        f32{tc::float_, 32}, f64{tc::float_, 64}, bf16{tc::bfloat, 16}, f8{tc::float8_e4m3fn, 8},
+        c64{tc::complex, 64}, c128{tc::complex, 128};
+    const dtype all[] = {b, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, bf16, f8, c64, c128};
+    // Beside itself, each becomes; NumPy's own answer for its types.
+    const std::pair<dtype, std::vector<dtype>> becomes[] = {
+        {b, {i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, bf16, f8, c64, c128}},
+        {i8, {i16, i32, i64, f16, f32, f64, c64, c128}},
+        {i16, {i32, i64, f32, f64, c64, c128}},
+        {i32, {i64, f64, c128}},
+        {i64, {f64, c128}},
+        {u8, {i16, i32, i64, u16, u32, u64, f16, f32, f64, c64, c128}},
+        {u16, {i32, i64, u32, u64, f32, f64, c64, c128}},
+        {u32, {i64, u64, f64, c128}},
+        {u64, {f64, c128}},
+        {f16, {f32, f64, c64, c128}},
+        {f32, {f64, c64, c128}},
+        {f64, {c128}},
+        {bf16, {f32, f64, c64, c128}},
+        {f8, {f32, f64, c64, c128}},
+        {c64, {c128}},
+        {c128, {}},
+    };
+    for (const auto& [from, wanted] : becomes) {
+        for (const dtype to : all) {
+            const bool expected = from == to || std::find(wanted.begin(), wanted.end(), to) != wanted.end();
+            EXPECT_EQ(can_convert(from, to), expected) << name(from) << " to " << name(to);
+        }
+    }
+}
+
+TEST(CanConvert, NarrowingKeepsSignFractionAndImaginaryPart) {
+    using tenon::can_convert;
+    const dtype by_kind[][3] = {{{tc::bool_, 8}, {tc::bool_, 8}, {tc::bool_, 8}},
+                                {{tc::uint, 8}, {tc::uint, 32}, {tc::uint, 64}},
+                                {{tc::int_, 8}, {tc::int_, 16}, {tc::int_, 64}},
+                                {{tc::float8_e5m2, 8}, {tc::bfloat, 16}, {tc::float_, 64}},
+                                {{tc::complex, 32}, {tc::complex, 64}, {tc::complex, 128}}};
+    for (std::size_t from = 0; from < 5; ++from)
+        for (std::size_t to = 0; to < 5; ++to)
+            for (const dtype f : by_kind[from])
+                for (const dtype t : by_kind[to])
+                    EXPECT_EQ(can_convert(f, t, true), from <= to) << name(f) << " to " << name(t);
+}
+
+TEST(CanConvert, WhatIsNoNumberStaysAsItIs) {
+    using tenon::can_convert;
+    for (const bool narrowing : {false, true}) {
+        EXPECT_TRUE(can_convert({200, 32}, {200, 32}, narrowing));
+        EXPECT_FALSE(can_convert({200, 32}, {tc::float_, 64}, narrowing));
+        EXPECT_FALSE(can_convert({tc::bool_, 8}, {200, 32}, narrowing));
+        EXPECT_FALSE(can_convert({tc::opaque_handle, 64}, {tc::complex, 128}, narrowing));
+        EXPECT_FALSE(can_convert({tc::float_, 32, 2}, {tc::float_, 64}, narrowing)) << "lanes";
+        EXPECT_TRUE(can_convert({tc::float_, 32, 2}, {tc::float_, 64, 2}, narrowing));
+    }
 }
 
 TEST(Bool8, AnyNonZeroByteIsTrue) {

@@ -22,12 +22,15 @@ using tenon::dtype;
 using tenon::memory_order;
 using tenon::memory_space;
 using tenon::request;
+using tenon::bind::conversions;
 using tenon::bind::read_request;
 using tenon::bind::spell;
 namespace dc = tenon::abi::device_code;
 namespace tc = tenon::abi::type_code;
 
-std::string said(const request& r, bool converts = false) { return std::string(spell(r, converts).view()); }
+std::string said(const request& r, conversions converts = conversions::none) {
+    return std::string(spell(r, converts).view());
+}
 
 TEST(Phrase, SaysWhatIsAsked) {
     constexpr auto host = memory_space::host;
@@ -44,7 +47,9 @@ TEST(Phrase, SaysWhatIsAsked) {
     EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::f, .writable = true}),
               "writable F-contiguous any[*]");
     EXPECT_EQ(said({.rank = 1, .space = host, .alignment = 64}), "any[*], aligned to 64 bytes");
-    EXPECT_EQ(said({.rank = 1, .space = host}, true), "any[*], or convertible");
+    EXPECT_EQ(said({.rank = 1, .space = host}, conversions::safe), "any[*], or convertible");
+    EXPECT_EQ(said({.rank = 1, .space = host}, conversions::narrowing),
+              "any[*], or convertible with narrowing");
     EXPECT_EQ(said({.type = dtype{tc::float_, 32, 4}, .rank = 1, .space = host}), "dtype(2,32,4)[*]");
 }
 
@@ -84,7 +89,7 @@ void for_each_request(Fn&& fn) {
             for (const place& where : places) {
                 if (shape.size() == 64 && (type || where.kind > dc::cpu)) continue;  // takes long
                 for (const std::uint32_t alignment : {1U, 2U, 4096U}) {
-                    for (int bits = 0; bits < 12; ++bits) {
+                    for (int bits = 0; bits < 18; ++bits) {
                         request r{.type = type,
                                   .rank = static_cast<std::int32_t>(shape.size()),
                                   .space = where.space,
@@ -94,7 +99,7 @@ void for_each_request(Fn&& fn) {
                                   .shape = shape};
                         if (shape.empty() && alignment == 1) r.rank = -1;
                         r.alignment = std::max(alignment, tenon::bind::natural_alignment(r));
-                        fn(r, bits / 6 != 0);
+                        fn(r, static_cast<conversions>(bits / 6));
                     }
                 }
             }
@@ -104,7 +109,7 @@ void for_each_request(Fn&& fn) {
 
 TEST(Phrase, IsReadBackAsItWas) {
     std::size_t count = 0;
-    for_each_request([&](const request& r, bool converts) {
+    for_each_request([&](const request& r, conversions converts) {
         const auto phrase = spell(r, converts);
         ASSERT_LT(phrase.size, tenon::bind::phrase::capacity) << phrase.view();
         const auto read = read_request::from(phrase.view());
@@ -155,6 +160,7 @@ TEST(Phrase, OtherWordsAreNotRead) {
                                         "float32[...",
                                         "float32[..., 3]",
                                         "float32[*], or convertible!",
+                                        "float32[*] with narrowing",
                                         " float32[*]"})
         EXPECT_FALSE(read_request::from(text)) << text;
     std::string axes = "any[*";
@@ -164,7 +170,7 @@ TEST(Phrase, OtherWordsAreNotRead) {
 }
 
 TEST(Phrase, NothingIsReadBeyondTheText) {
-    for_each_request([](const request& r, bool converts) {
+    for_each_request([](const request& r, conversions converts) {
         if (r.alignment != 4096 || r.shape.size() != 2 || (r.kind > dc::cpu && r.type)) return;
         const auto phrase = spell(r, converts);
         for (std::size_t n = 0; n < phrase.size; ++n)

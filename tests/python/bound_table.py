@@ -389,16 +389,16 @@ takes("another dtype in the right order", "strides_c", lambda: Call(f8(2, 3)), [
 takes("column-major memory", "strides_f", lambda: Call(f4(2, 3)), [1, 2])
 takes("column-major memory of another dtype", "strides_f", lambda: Call(f8(2, 3)), [1, 2])
 refuses("no conversion of axes", "first_converted", lambda: Call(f8(2, 2)),
-        "argument 'x' has the wrong number of axes: expected float32[*], or convertible, got float64[2, 2] with strides "
+        "argument 'x' has the wrong number of axes: expected float32[*], or convertible with narrowing, got float64[2, 2] with strides "
         "(2, 1), writable, on cpu (numpy.ndarray); reshape it")
 refuses("no conversion of lists", "first_converted", lambda: Call([1.0]),
-        "argument 'x' is not an array: expected float32[*], or convertible, got list; try numpy.asarray(x, 'float32')",
+        "argument 'x' is not an array: expected float32[*], or convertible with narrowing, got list; try numpy.asarray(x, 'float32')",
         "tenon")
 refuses("no conversion without a library", "first_converted", lambda: Call(array.array("d", [1.0])),
-        "argument 'x' has the wrong dtype: expected float32[*], or convertible, got float64[1] with strides (1,), "
+        "argument 'x' has the wrong dtype: expected float32[*], or convertible with narrowing, got float64[1] with strides (1,), "
         "writable, on cpu (array.array); convert it to float32", "tenon")
 refuses("no conversion of a device", "first_converted", lambda: Call(Producer(shape=(6,), dtype=FLOAT64, device=CUDA)),
-        "argument 'x' is on the wrong device: expected float32[*], or convertible, in host memory, got float64[6] with "
+        "argument 'x' is on the wrong device: expected float32[*], or convertible with narrowing, in host memory, got float64[6] with "
         "strides (1,), writable, on cuda:0 (producers.Producer); move it to the CPU", "tenon")
 
 # --- results ---------------------------------------------------------------------------------------------------------

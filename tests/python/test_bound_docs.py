@@ -35,7 +35,7 @@ SIGNATURES = {
     "either": f"either(x: {VECTOR} | {ARRAY.format('float64[*]')}) -> int",
     "total_of": f"total_of(xs: collections.abc.Sequence[{ARRAY.format('float64[*]')}]) -> float",
     "mixed": f"mixed(xs: tuple[{VECTOR}, {ARRAY.format('float64[*]')}]) -> float",
-    "first_converted": f"first_converted(x: {ARRAY.format('float32[*], or convertible')}) -> float",
+    "first_converted": f"first_converted(x: {ARRAY.format('float32[*], or convertible with narrowing')}) -> float",
     "scale": f"scale(x: {VECTOR}, s: {{number}} = 2.0) -> {RESULT.format('float32[*]')}",
     "pair_of": f"pair_of(x: {VECTOR}) -> tuple[{RESULT.format('float32[*]')}, {RESULT.format('float32[*]')}]",
     "both": f"both(x: {VECTOR}) -> list[{RESULT.format('float32[*]')}]",

@@ -165,7 +165,7 @@ def test_a_later_overload_without_arrays(bound):
 
 def test_noconvert_refuses_what_would_have_to_be_converted(bound):
     assert refusal(bound.never_converting, np.ones(2)) == (
-        "never_converting(): argument 'x' has the wrong dtype: expected float32[*], or convertible, "
+        "never_converting(): argument 'x' has the wrong dtype: expected float32[*], or convertible with narrowing, "
         f"{VECTOR.format(dtype='float64')}; try x.astype('float32')")
 
 

@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +22,7 @@
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/view.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/attached.hpp>
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
@@ -70,9 +73,10 @@ class array : public bind::window<T, bind::constraints<T, Extents, Props...>::ra
 
 public:
     static constexpr request wanted = stated::wanted;
-    static constexpr bool converts = stated::converts;
+    static constexpr bind::conversions converting = stated::converting;
+    static constexpr bool converts = converting != bind::conversions::none;
     /// The parameter in words, as it stands in signatures and error messages.
-    static constexpr bind::phrase spelled = bind::spell(wanted, converts);
+    static constexpr bind::phrase spelled = bind::spell(wanted, converting);
     /// What a result of this type is in words: whoever gets one may do with it as he likes.
     static constexpr bind::phrase spelled_result = bind::spell([] {
         request r = wanted;
@@ -196,6 +200,8 @@ struct fresh_like<U, Rank, P, Rest...>
 template <class Array>
 [[nodiscard]] Array allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
                                   element_type type) {
+    if (py::attached_thread_state() == nullptr)
+        throw std::runtime_error(std::string("tenon: empty_like") + py::needs_gil);
     auto made = py::empty_like(like, shape, type, &known);
     if (!made) throw py::python_error();
     const device where = known.device();
@@ -233,7 +239,7 @@ template <class U, class Array>
 
 /// A new, writable, uninitialised array where `x` is, in memory of its library: returned from the bound
 /// function it is an array of that library. It has `x`'s element type unless another is given, and its shape.
-/// Throws `py::python_error` when the library refuses.
+/// Throws `py::python_error` when the library refuses, and `std::runtime_error` without the GIL.
 template <class U = void, class T, auto Extents, class... Props>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x) {
     using element = bind::fresh_element<U, T>;

@@ -293,11 +293,7 @@ TENON_COLD void explain_pending(const call_arguments& given, NameOf&& name_of) n
         std::size_t number = 0;
         for (const std::string_view signature : listed->signatures) {
             refusal why = detail::why_not_signature(signature, given, skipped);
-            if (PyErr_Occurred() != nullptr) {  // Ctrl-C while asking, or before: that is what is to be told
-                const py::error_guard aside;
-                put_off_exception::forget();
-                return;
-            }
+            if (PyErr_Occurred() != nullptr) return;  // Ctrl-C while asking: that is what is to be told
             concerns_arrays = concerns_arrays || mentions_phrase(signature);
             if (listed->signatures.size() == 1) {
                 if (concerns_arrays && detail::raise_for_one(listed->function, std::move(why))) return;

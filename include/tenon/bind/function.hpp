@@ -18,6 +18,7 @@
 
 #include <tenon/bind/explain.hpp>
 #include <tenon/bind/request.hpp>
+#include <tenon/bind/result.hpp>
 #include <tenon/bind/slot.hpp>
 #include <tenon/bind/value.hpp>
 #include <tenon/core/foreign_code.hpp>
@@ -222,8 +223,8 @@ private:
     template <std::size_t... I>
     static PyObject* run([[maybe_unused]] PyObject* const* args, std::index_sequence<I...>) {
         std::tuple<bind::room_for<Args>...> rooms;
-        if (!(load<Args>(std::get<I>(rooms), args[I], I) && ...) ||
-            !(bind::settle(std::get<I>(rooms)) && ...)) [[unlikely]]
+        if (!(load<Args>(std::get<I>(rooms), args[I], I) && ...) || !bind::settle_all(std::get<I>(rooms)...))
+            [[unlikely]]
             return nullptr;
         if constexpr (std::is_void_v<Return>) {
             foreign_code([&] { F(static_cast<Args&&>(std::get<I>(rooms).value())...); });

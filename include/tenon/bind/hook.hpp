@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <tenon/bind/explain.hpp>
+#include <tenon/bind/put_off.hpp>
 #include <tenon/core/attributes.hpp>
 #include <tenon/py/python.hpp>
 
@@ -50,13 +51,20 @@ private:
     }(std::make_index_sequence<places>{});
 };
 
-/// `NameOf::name_of(self)` is what the binder calls the function in its messages.
-template <class NameOf>
+/// `NameOf::name_of(self)` is what the binder calls the function in its messages. With `PutsOff`, loading its
+/// arguments may put an exception off, which the call raises.
+template <class NameOf, bool PutsOff = false>
 struct vectorcall_stand {
     template <std::size_t I>
     static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
         const auto original = stand_ins<vectorcallfunc, vectorcall_stand>::template original<I>();
-        PyObject* const result = original(self, args, nargsf, names);
+        PyObject* result = nullptr;
+        if constexpr (PutsOff) {
+            put_off_exception::call under_way;
+            result = under_way.end(original(self, args, nargsf, names));
+        } else {
+            result = original(self, args, nargsf, names);
+        }
         if (result == nullptr) [[unlikely]] {
             // The highest bits are flags, CPython's and the binder's.
             const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
@@ -113,16 +121,27 @@ struct own_name {
     }
 };
 
-/// Makes an object that is called by vectorcall explain its refusals. Any number of times.
-inline void hook_vectorcall(PyObject* callable) noexcept {
+/// What a hooked function does beyond the binder's own: nothing, explain its refusals, and raise what was put
+/// off while its arguments were loaded.
+enum class hooking : unsigned char { none, explains, puts_off };
+
+namespace detail {
+template <bool PutsOff>
+using vectorcall_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<own_name, PutsOff>>;
+}
+
+/// Hooks an object that is called by vectorcall, and is not hooked yet.
+inline void hook_vectorcall(PyObject* callable, hooking how) noexcept {
     const Py_ssize_t offset = Py_TYPE(callable)->tp_vectorcall_offset;
     if (offset <= 0 || (Py_TYPE(callable)->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0) return;
     auto& place = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(callable) + offset);
-    place = detail::stand_ins<vectorcallfunc, detail::vectorcall_stand<own_name>>::in_front_of(place);
+    if (how == hooking::explains) place = detail::vectorcall_stand_ins<false>::in_front_of(place);
+    if (how == hooking::puts_off) place = detail::vectorcall_stand_ins<true>::in_front_of(place);
 }
-[[nodiscard]] inline bool is_hooked(PyObject* callable) noexcept {
+[[nodiscard]] inline hooking hooking_of(PyObject* callable) noexcept {
     const auto function = PyVectorcall_Function(callable);
-    return detail::stand_ins<vectorcallfunc, detail::vectorcall_stand<own_name>>::is_one(function);
+    if (detail::vectorcall_stand_ins<true>::is_one(function)) return hooking::puts_off;
+    return detail::vectorcall_stand_ins<false>::is_one(function) ? hooking::explains : hooking::none;
 }
 
 /// Makes a C function with keywords explain its refusals, by its definition, which must not be a constant.

@@ -1,6 +1,7 @@
 // tenon/bind/nanobind.hpp: arrays and tensors as parameters and results of functions bound by nanobind.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <type_traits>
@@ -12,7 +13,9 @@
 #endif
 
 #include <tenon/bind/hook.hpp>
+#include <tenon/bind/put_off.hpp>
 #include <tenon/bind/request.hpp>
+#include <tenon/bind/second_look.hpp>
 #include <tenon/bind/slot.hpp>
 
 namespace tenon::bind {
@@ -21,30 +24,77 @@ namespace tenon::bind {
 /// for lists would have to keep: the place where the argument lies during the call.
 template <class P>
 struct direct {
-    P* value;
+    slot<P>* room;
+};
+/// What stands there for a number, which nanobind loads: whether that took more than a look.
+template <class T>
+struct watched {
+    T value;
+    bool ran_code;
 };
 
-template <class Arg>
+template <class T>
+inline constexpr bool is_watched = std::is_arithmetic_v<T> && !nanobind::detail::is_std_char_v<T>;
+template <class Arg, class T = std::remove_cvref_t<Arg>>
 using direct_parameter =
-    std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, direct<std::remove_cvref_t<Arg>>, Arg>;
+    std::conditional_t<is_slotted<T>, direct<T>, std::conditional_t<is_watched<T>, watched<T>, Arg>>;
+
+/// What is known of an argument after it was loaded.
+template <class P>
+[[nodiscard]] slot<P>& room_of(const direct<P>& argument) noexcept {
+    return *argument.room;
+}
+template <class T>
+[[nodiscard]] foreign_room room_of(const watched<T>& argument) noexcept {
+    return {argument.ran_code};
+}
+template <class T>
+[[nodiscard]] foreign_room room_of(const T&) noexcept {
+    return {true};
+}
 
 /// The argument as the function wants it: by value, by reference, to be moved from.
 template <class Arg, class Passed>
 [[nodiscard]] constexpr Arg&& pass(Passed&& passed) noexcept {
     if constexpr (is_slotted<std::remove_cvref_t<Arg>>)
-        return static_cast<Arg&&>(*passed.value);
+        return static_cast<Arg&&>(passed.room->value());
+    else if constexpr (is_watched<std::remove_cvref_t<Arg>>)
+        return static_cast<Arg&&>(passed.value);
     else
         return static_cast<Arg&&>(passed);
 }
 
+struct no_guard {};
+/// What a call guard among the extras stands for: it is made in `lending`, after the last look at the
+/// arguments, which needs the GIL; nanobind would make it before.
+template <class Guard>
+struct guard_of {
+    using type = typename Guard::type;
+};
+template <>
+struct guard_of<void> {
+    using type = no_guard;
+};
+template <class Extra>
+[[nodiscard]] const Extra& without_guard(const Extra& extra) noexcept {
+    return extra;
+}
+template <class... Guards>
+[[nodiscard]] nanobind::call_guard<> without_guard(const nanobind::call_guard<Guards...>&) noexcept {
+    return {};
+}
+
 /// The function with arrays lent to it, and with what it leaves pending raised.
-template <class Return, class... Args, class Fn>
+template <class Guard, class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
     return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
+        const auto settle = [](auto&&... rooms) { return settle_all(rooms...); };
+        if (!settle(room_of(args)...)) [[unlikely]]
+            throw nanobind::python_error();
         try {
+            [[maybe_unused]] Guard guard{};
             return fn(pass<Args>(args)...);
-        } catch (const py::python_error&) {
-            const nanobind::gil_scoped_acquire held;  // a call guard of the function may have let go of it
+        } catch (const py::python_error&) {  // the guard, which may have let go of the GIL, is gone
             throw nanobind::python_error();
         }
     };
@@ -52,37 +102,49 @@ template <class Return, class... Args, class Fn>
 
 template <class... Args>
 inline constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+/// What a function of such parameters needs: an array in a list is loaded where nothing may be thrown.
+template <class... Args>
+inline constexpr hooking needed_hooking =
+    ((mentions_arrays<std::remove_cvref_t<Args>> && !is_slotted<std::remove_cvref_t<Args>>) || ...)
+        ? hooking::puts_off
+    : takes_arrays<Args...> ? hooking::explains
+                            : hooking::none;
 template <class Signature>
 inline constexpr bool takes_arrays_by = false;
 template <class Return, class... Args>
 inline constexpr bool takes_arrays_by<Return (*)(Args...)> = takes_arrays<Args...>;
 
-/// The function object, which explains what it refuses if it takes arrays.
+/// The function object, not hooked yet.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_function(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
+[[nodiscard]] nanobind::object make_unhooked(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
     if constexpr (takes_arrays<Args...>) {
-        nanobind::object made =
-            nanobind::cpp_function<Target>(lending(std::forward<Fn>(fn), signature), extra...);
-        hook_vectorcall(made.ptr());
-        return made;
+        using guard =
+            typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
+        return nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
+                                              without_guard(extra)...);
     } else {
         return nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
     }
+}
+
+/// The function object, which explains what it refuses if it takes arrays.
+template <class Target, class Fn, class Return, class... Args, class... Extra>
+[[nodiscard]] nanobind::object make_function(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
+    nanobind::object made = make_unhooked<Target>(std::forward<Fn>(fn), signature, extra...);
+    hook_vectorcall(made.ptr(), needed_hooking<Args...>);
+    return made;
 }
 
 /// Defines a function, which explains what it refuses if it, or what it overloads, takes arrays.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
 void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
-    bool overloads_hooked = false;
-    if constexpr (!takes_arrays<Args...>) {
-        const py::ref before = py::ref::take(py::call::attr(scope.value, name.value));
-        if (!before) PyErr_Clear();
-        overloads_hooked = before && is_hooked(before.get());
-    }
+    const py::ref before = py::ref::take(py::call::attr(scope.value, name.value));
+    if (!before) PyErr_Clear();
+    const hooking overloads = before ? hooking_of(before.get()) : hooking::none;
     const nanobind::object made =
-        make_function<Target>(std::forward<Fn>(fn), signature, scope, name, extra...);
-    if (overloads_hooked) hook_vectorcall(made.ptr());
+        make_unhooked<Target>(std::forward<Fn>(fn), signature, scope, name, extra...);
+    hook_vectorcall(made.ptr(), std::max(overloads, needed_hooking<Args...>));
 }
 
 /// A member function as a function of the object and the arguments; and its signature.
@@ -133,9 +195,12 @@ struct nanobind_annotation<tensor> {
     static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
 };
 
-/// Casters of lists and the like may not throw: what ends the call is put off.
-inline bool put_off_pending(loading answer, PyObject* source) noexcept {
-    if (answer == loading::raised) put_off_exception::keep(source);
+/// Casters of lists and the like may not throw: what ends the call is put off, and nothing is asked after it.
+template <class Load>
+[[nodiscard]] bool load_or_put_off(Load&& load) noexcept {
+    if (put_off_exception::is_waiting()) return false;
+    const loading answer = load();
+    if (answer == loading::raised) put_off_exception::keep();
     return answer == loading::done;
 }
 
@@ -220,13 +285,29 @@ struct type_caster<tenon::bind::direct<P>> {
             throw python_error();
         return answer == tenon::bind::loading::done;
     }
-    explicit operator Value() {  // all arguments have been loaded
-        if (!slot_.settle()) throw python_error();
-        return {&slot_.value()};
-    }
+    explicit operator Value() { return {&slot_}; }
 
 private:
     tenon::bind::slot<P> slot_;
+};
+
+/// A number.
+template <typename T>
+struct type_caster<tenon::bind::watched<T>> {
+    using Value = tenon::bind::watched<T>;
+    static constexpr auto Name = make_caster<T>::Name;
+    template <typename>
+    using Cast = Value;
+
+    bool from_python(handle src, uint32_t flags, cleanup_list* cleanup) noexcept {
+        ran_code_ = !tenon::bind::is_plain_value(src.ptr());
+        return caster_.from_python(src, flags, cleanup);
+    }
+    explicit operator Value() { return {caster_.operator cast_t<T>(), ran_code_}; }
+
+private:
+    make_caster<T> caster_;
+    bool ran_code_ = false;
 };
 
 /// A result; and an array in a list, a tuple or a dict, which keeps what it shows.
@@ -243,8 +324,8 @@ struct type_caster<tenon::array<T, Extents, Props...>> {
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
         const bool may_convert = (flags & static_cast<uint32_t>(cast_flags::convert)) != 0;
-        return tenon::bind::detail::put_off_pending(
-            tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_), src.ptr());
+        return tenon::bind::detail::load_or_put_off(
+            [&] { return tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_); });
     }
     template <typename A>
     static handle from_cpp(A&& a, rv_policy, cleanup_list*) noexcept {
@@ -270,8 +351,8 @@ struct type_caster<tenon::tensor> {
     }
 
     bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
-        return tenon::bind::detail::put_off_pending(tenon::bind::load_settled(slot_, src.ptr(), false),
-                                                    src.ptr());
+        return tenon::bind::detail::load_or_put_off(
+            [&] { return tenon::bind::load_settled(slot_, src.ptr(), false); });
     }
     template <typename Tensor>
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {

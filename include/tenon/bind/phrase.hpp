@@ -42,6 +42,14 @@ struct phrase {
     [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, size}; }
 };
 
+/// How far an argument may be converted.
+enum class conversions : std::uint8_t { none, safe, narrowing };
+
+/// Whether elements of one type may become those of another for a parameter.
+[[nodiscard]] constexpr bool may_become(dtype from, dtype to, conversions converts) noexcept {
+    return converts != conversions::none && can_convert(from, to, converts == conversions::narrowing);
+}
+
 namespace words {
 inline constexpr std::string_view writable = "writable ";
 inline constexpr std::string_view c_order = "C-contiguous ";
@@ -54,6 +62,7 @@ inline constexpr std::string_view any_place = "any device";
 inline constexpr std::string_view aligned = ", aligned to ";
 inline constexpr std::string_view bytes = " bytes";
 inline constexpr std::string_view convertible = ", or convertible";
+inline constexpr std::string_view narrowing = " with narrowing";
 }  // namespace words
 
 /// What the elements need anyway where plain code reads them, and so is not said.
@@ -76,7 +85,7 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
 }
 
 /// The request in words, with a word more if what differs in element type or order is converted.
-[[nodiscard]] constexpr phrase spell(const request& r, bool converts = false) noexcept {
+[[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none) noexcept {
     phrase out;
     if (r.writable) out << words::writable;
     if (r.order != memory_order::any) out << (r.order == memory_order::c ? words::c_order : words::f_order);
@@ -103,7 +112,8 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
     }
     if (r.alignment > natural_alignment(r))
         out << words::aligned << std::int64_t{r.alignment} << words::bytes;
-    if (converts) out << words::convertible;
+    if (converts != conversions::none) out << words::convertible;
+    if (converts == conversions::narrowing) out << words::narrowing;
     return out;
 }
 
@@ -116,7 +126,7 @@ public:
         if (!out->read(text)) out.reset();
         return out;
     }
-    [[nodiscard]] bool converts() const noexcept { return converts_; }
+    [[nodiscard]] conversions converts() const noexcept { return converts_; }
     /// Good for as long as this object.
     [[nodiscard]] request value() const noexcept {
         request r = request_;
@@ -190,12 +200,13 @@ private:
             if (!number(text, bytes) || bytes > 0xffff'ffff || !skip(text, words::bytes)) return false;
             request_.alignment = static_cast<std::uint32_t>(bytes);
         }
-        converts_ = skip(text, words::convertible);
+        if (skip(text, words::convertible))
+            converts_ = skip(text, words::narrowing) ? conversions::narrowing : conversions::safe;
         return text.empty();
     }
 
     request request_;
-    bool converts_ = false;
+    conversions converts_ = conversions::none;
     std::int64_t extents_[max_rank] = {};
 };
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/bind/phrase.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/view.hpp>
 
@@ -31,8 +32,11 @@ struct aligned {
     static constexpr std::size_t bytes = Bytes;
 };
 
-/// What does not fit in element type or order may be converted, by the caller's own library, into a copy.
+/// What does not fit in element type or order may be converted, by the caller's own library, into a copy that
+/// has the same values: see `can_convert`.
 struct convert {};
+/// Beside `convert`: into one of fewer digits, too (float64 to float32, int64 to int32).
+struct narrowing {};
 
 namespace bind {
 
@@ -63,7 +67,7 @@ template <class P>
 inline constexpr bool is_place = is_one_of<P, cpu, cuda, rocm, any_device>;
 template <class P>
 inline constexpr bool is_property =
-    is_order<P> || is_place<P> || alignment_of<P> != 0 || std::same_as<P, convert>;
+    is_order<P> || is_place<P> || alignment_of<P> != 0 || is_one_of<P, convert, narrowing>;
 
 /// What `array<T, Extents, Props...>` asks of a tensor.
 template <class T, auto Extents, class... Props>
@@ -84,7 +88,7 @@ struct constraints {
                   "tenon::array: the second argument is a rank or a tenon::shape<...>");
     static_assert((is_property<Props> && ...),
                   "tenon::array: not a property; there are c_contiguous, f_contiguous, cpu, cuda, rocm, "
-                  "any_device, aligned<N> and convert");
+                  "any_device, aligned<N>, convert and narrowing");
     static_assert((0 + ... + static_cast<int>(is_order<Props>)) <= 1,
                   "tenon::array: c_contiguous and f_contiguous contradict each other");
     static_assert((0 + ... + static_cast<int>(is_place<Props>)) <= 1, "tenon::array: state one device only");
@@ -96,12 +100,16 @@ struct constraints {
         "be lost");
     static_assert(!std::is_void_v<T> || !is_one_of<convert, Props...>,
                   "tenon::array: convert needs an element type to convert to");
+    static_assert(is_one_of<convert, Props...> || !is_one_of<narrowing, Props...>,
+                  "tenon::array: narrowing says how far convert may go; state both");
 
     template <class P>
     static constexpr bool has = is_one_of<P, Props...>;
 
     static constexpr bool on_host = !(is_place<Props> || ...) || has<cpu>;
-    static constexpr bool converts = has<convert>;
+    static constexpr conversions converting = has<narrowing> ? conversions::narrowing
+                                              : has<convert> ? conversions::safe
+                                                             : conversions::none;
 
     static constexpr int rank = [] {
         if constexpr (is_shape_pattern<extents_type>)

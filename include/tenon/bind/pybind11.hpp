@@ -73,12 +73,30 @@ public:
             throw pybind11::error_already_set();
         return answer == loading::done;
     }
-    [[nodiscard]] bool settle() noexcept { return slot_.settle(); }
+    [[nodiscard]] slot<P>& room() noexcept { return slot_; }
     [[nodiscard]] P& value() noexcept { return slot_.value(); }
 
 private:
     slot<P> slot_;
 };
+
+/// What is known of an argument after it was loaded: all of one that is lent; of the others, which are
+/// pybind11's own business, whether that took more than a look.
+template <class P>
+[[nodiscard]] slot<P>& room_of(lent<P>& caster, pybind11::handle) noexcept {
+    return caster.room();
+}
+template <class Caster>
+[[nodiscard]] foreign_room room_of(Caster&, pybind11::handle) noexcept {
+    return {true};
+}
+template <class T>
+[[nodiscard]] foreign_room room_of(pyb::type_caster<T>&, pybind11::handle src) noexcept {
+    constexpr bool reads_plain_values = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
+    constexpr bool takes_any = std::is_same_v<T, pybind11::object> || std::is_same_v<T, pybind11::handle> ||
+                               std::is_same_v<T, pybind11::args> || std::is_same_v<T, pybind11::kwargs>;
+    return {!takes_any && !(reads_plain_values && is_plain_value(src.ptr()))};
+}
 
 /// A result, or the pending exception: pybind11 would put one of its own before it.
 [[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
@@ -208,7 +226,7 @@ public:
 
     bool load_args(function_call& call) {
         if (!load_all(call, indices{})) return tenon::bind::detail::refuse(call);
-        if (!settle_all(indices{})) throw error_already_set();
+        if (!settle_all(call, indices{})) throw error_already_set();
         return true;
     }
 
@@ -228,8 +246,9 @@ private:
         return (std::get<I>(casters_).load(call.args[I], call.args_convert[I]) && ...);
     }
     template <std::size_t... I>
-    bool settle_all(std::index_sequence<I...>) {
-        return (tenon::bind::settle(std::get<I>(casters_)) && ...);
+    bool settle_all(function_call& call, std::index_sequence<I...>) {
+        const auto all = [](auto&&... rooms) { return tenon::bind::settle_all(rooms...); };
+        return all(tenon::bind::detail::room_of(std::get<I>(casters_), call.args[I])...);
     }
     template <typename Guard, typename Func, std::size_t... I>
     decltype(auto) run(Func& f, std::index_sequence<I...>) {

@@ -27,41 +27,6 @@ namespace tenon::bind {
 /// whether the object is such an array (Ctrl-C, an exit, no memory, too deep).
 [[nodiscard]] inline bool is_call_over() noexcept { return py::is_no_answer_pending(); }
 
-/// An exception that ends the call, raised by a producer where nothing may be thrown: it waits, one for each
-/// thread, until the binder has given up and the refusal is explained.
-class put_off_exception {
-public:
-    /// Takes the pending exception, which asking `source` has raised.
-    static void keep(PyObject* source) noexcept {
-        forget();
-        waiting& w = here();
-        w.exception = py::pending_exception().release();
-        w.source = py::ref::borrow(source).release();
-    }
-    /// Makes it pending again if it is about `source`, and says whether it was.
-    [[nodiscard]] static bool raise_for(PyObject* source) noexcept {
-        waiting& w = here();
-        if (w.source != source || w.exception == nullptr) return false;
-        py::restore_exception(py::ref::take(std::exchange(w.exception, nullptr)));
-        return true;
-    }
-    static void forget() noexcept {
-        waiting& w = here();
-        py::call::drop(std::exchange(w.exception, nullptr));
-        py::call::drop(std::exchange(w.source, nullptr));
-    }
-
-private:
-    struct waiting {
-        PyObject* source = nullptr;
-        PyObject* exception = nullptr;
-    };
-    TENON_PRIVATE static waiting& here() noexcept {
-        static thread_local constinit waiting w;
-        return w;
-    }
-};
-
 /// A sentence, and the exception it has the reason from, if any.
 struct refusal {
     std::string text;  ///< empty when the object fits
@@ -147,13 +112,13 @@ inline void write_list(std::string& out, extents numbers) {
 
 /// Asks again why `obj` is not what a parameter wants. `who` is what the sentence begins with ("argument
 /// 'x'"), `name` what the advice calls the array, `expected` the parameter in words. Empty text when it does
-/// fit. An exception is left pending, and no text, when `is_call_over`. With `converts`, what differs in
-/// element type or order is at fault only if nothing else is: the library was asked for a conversion and
-/// refused.
-[[nodiscard]] inline refusal why_not(PyObject* obj, request wanted, bool converts, std::string_view who,
+/// fit. An exception is left pending, and no text, when `is_call_over`. Where it is converted, what differs
+/// in element type or order is at fault only if nothing else is: the library was asked for a conversion and
+/// refused, or it would have lost a part of the values.
+[[nodiscard]] inline refusal why_not(PyObject* obj, request wanted, conversions how, std::string_view who,
                                      std::string_view name, std::string_view expected) {
     refusal out;
-    if (put_off_exception::raise_for(obj)) return out;
+    const bool converts = how != conversions::none;
     const auto begin = [&](std::string_view problem) {
         return std::string(who) + " " + std::string(problem) + ": expected " + std::string(expected);
     };
@@ -197,7 +162,13 @@ inline void write_list(std::string& out, extents numbers) {
         out.text += " at " + std::to_string(met.error().got) + " bytes past a multiple of " +
                     std::to_string(wanted.alignment);
     }
-    const std::string way = py::remedy_for(obj, name, wanted, met.error());
+    // A conversion would drop the imaginary part without a word: whoever means it says so.
+    const bool has_imaginary =
+        field == "dtype" && got.dtype().is_complex() && wanted.type && !wanted.type->is_complex();
+    const std::string array = std::string(name) + (has_imaginary ? ".real" : "");
+    const bool is_real_part = has_imaginary && wanted.type->code == abi::type_code::float_ &&
+                              got.dtype().bits == 2U * wanted.type->bits;
+    const std::string way = is_real_part ? array : py::remedy_for(obj, array, wanted, met.error());
     out.text += way.empty() ? "; " + detail::plain_advice(met.error(), wanted, name) : "; try " + way;
     return out;
 }

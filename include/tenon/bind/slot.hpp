@@ -11,6 +11,7 @@
 #include <tenon/bind/conversion.hpp>
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/refusal.hpp>
+#include <tenon/bind/second_look.hpp>
 #include <tenon/core/request.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
@@ -35,9 +36,10 @@ enum class loading : unsigned char {
     return loading::refused;
 }
 
-/// The tensor lacks nothing but what the caller's library can convert: element type and order, and with them
-/// the address. Asked before, so that nothing is copied, and reported, in vain.
-[[nodiscard]] inline bool is_convertible(const tensor_ref& t, request wanted) noexcept {
+/// The tensor lacks nothing but what the caller's library can, and may, convert: element type and order, and
+/// with them the address. Asked before, so that nothing is copied, and reported, in vain.
+[[nodiscard]] inline bool is_convertible(const tensor_ref& t, request wanted, conversions how) noexcept {
+    if (wanted.type && !may_become(t.dtype(), *wanted.type, how)) return false;
     wanted.type.reset();
     wanted.order = memory_order::any;
     wanted.alignment = 1;
@@ -63,9 +65,10 @@ template <class Array>
 }
 
 /// Room for an argument of type `P`, good for the length of the call. `load` may be called once. When all
-/// arguments have been loaded, and before the function runs, `settle` takes what can be taken once: a bare
-/// capsule that fits is only looked at until then, so that a call that is refused for another argument leaves
-/// it for the next overload, or whoever else wants it. False with an exception set when it is gone by then.
+/// arguments have been loaded, and before the function runs, `settle_all` takes what can be taken once: a
+/// bare capsule that fits is only looked at until then, so that a call that is refused for another argument
+/// leaves it for the next overload, or whoever else wants it. False with an exception set when it is gone by
+/// then. What is borrowed is looked at again there if need be: see second_look.hpp for what a room can tell.
 template <class P>
 class slot;
 
@@ -81,7 +84,7 @@ public:
             return refuse_or_raise();
         if (!check(got_, P::wanted)) [[unlikely]] {
             if constexpr (P::converts) {
-                if (may_convert && is_convertible(got_, P::wanted)) return load_converted(obj);
+                if (may_convert && is_convertible(got_, P::wanted, P::converting)) return load_converted(obj);
             }
             return loading::refused;
         }
@@ -89,17 +92,47 @@ public:
     }
     [[nodiscard]] bool is_settled() const noexcept { return !got_.looking; }
     [[nodiscard]] bool settle() noexcept { return is_settled() || take_capsule(); }
+    [[nodiscard]] bool ran_code() const noexcept { return got_.ran_code; }
+    [[nodiscard]] bool is_borrowed() const noexcept { return got_.owner.release_function() == nullptr; }
+    [[nodiscard]] bool hold() noexcept {
+        return !is_borrowed() || look_now() != sight::unclear || take_to_keep();
+    }
+    [[nodiscard]] sight look() noexcept {
+        const sight seen = is_borrowed() ? look_now() : sight::same;
+        if (seen == sight::changed) raise_changed(value_->object());
+        return seen;
+    }
     [[nodiscard]] P& value() noexcept { return *value_; }
 
 private:
     [[nodiscard]] loading lend(PyObject* obj) noexcept {
         // What the host is to read, the device must have written: managed and pinned memory.
         if constexpr (P::wanted.space == memory_space::host) {
-            if (!got_.device().is_cpu() && !py::detail::finish_device_work(got_.device()))
-                return loading::raised;
+            if (!got_.device().is_cpu()) [[unlikely]] {
+                got_.ran_code = true;  // it waits without the GIL
+                if (!py::detail::finish_device_work(got_.device())) return loading::raised;
+                value_.emplace(access::lend<P>(got_, obj));
+                const bool is_sure = got_.looking || (hold() && look() == sight::same);
+                return is_sure ? loading::done : loading::raised;
+            }
         }
         value_.emplace(access::lend<P>(got_, obj));
         return loading::done;
+    }
+    [[nodiscard]] sight look_now() const noexcept {
+        return look_again(value_->object(), got_, P::wanted.writable);
+    }
+    [[nodiscard]] bool take_to_keep() noexcept {
+        PyObject* const obj = value_->object();
+        py::acquired now;
+        now.owning = true;
+        if (!py::detail::acquire(obj, P::wanted.writable, now)) return false;
+        const bool may_write = !P::wanted.writable || !now.is_read_only();
+        if (is_same_memory(now, got_) && may_write)
+            got_.owner = std::move(now.owner);
+        else
+            raise_changed(obj);
+        return !is_borrowed();
     }
     TENON_COLD [[nodiscard]] bool take_capsule() noexcept {
         PyObject* const capsule = value_->object();
@@ -110,6 +143,7 @@ private:
         return lend(capsule) == loading::done;
     }
     [[nodiscard]] loading load_converted(PyObject* obj) noexcept try {
+        got_.ran_code = true;
         converted_ = convert_argument(obj, got_, P::wanted);
         if (!converted_) return refuse_or_raise();
         got_.owner.reset();
@@ -140,13 +174,18 @@ public:
         if (answer == loading::done) value_.emplace(inner_.value());
         return answer;
     }
+    [[nodiscard]] bool is_settled() const noexcept { return !value_ || inner_.is_settled(); }
     [[nodiscard]] bool settle() noexcept {
-        if (!value_ || inner_.is_settled()) return true;
+        if (is_settled()) return true;
         value_.reset();
         if (!inner_.settle()) return false;
         value_.emplace(inner_.value());
         return true;
     }
+    [[nodiscard]] bool ran_code() const noexcept { return inner_.ran_code(); }
+    [[nodiscard]] bool is_borrowed() const noexcept { return value_ && inner_.is_borrowed(); }
+    [[nodiscard]] bool hold() noexcept { return !is_borrowed() || inner_.hold(); }
+    [[nodiscard]] sight look() noexcept { return value_ ? inner_.look() : sight::same; }
     [[nodiscard]] std::optional<P>& value() noexcept { return value_; }
 
 private:
@@ -165,15 +204,25 @@ public:
         if (answer == loading::refused && may_convert && (P::converts || ...)) answer = try_each(obj, true);
         return answer;
     }
+    [[nodiscard]] bool is_settled() const noexcept {
+        return ask(room_, true, [](const auto& room) { return room.is_settled(); });
+    }
     [[nodiscard]] bool settle() noexcept {
-        const auto settle_one = [&]<class Q>(std::type_identity<Q>) {
-            auto* const room = std::get_if<slot<Q>>(&room_);
-            if (room == nullptr || room->is_settled()) return true;
-            if (!room->settle()) return false;
-            value_.emplace(std::in_place_type<Q>, room->value());
-            return true;
-        };
-        return (settle_one(std::type_identity<P>{}) && ...);
+        return is_settled() || ask(room_, true, [&]<class Q>(slot<Q>& room) {
+                   if (!room.settle()) return false;
+                   value_.emplace(std::in_place_type<Q>, room.value());
+                   return true;
+               });
+    }
+    [[nodiscard]] bool ran_code() const noexcept { return ran_code_; }
+    [[nodiscard]] bool is_borrowed() const noexcept {
+        return ask(room_, false, [](const auto& room) { return room.is_borrowed(); });
+    }
+    [[nodiscard]] bool hold() noexcept {
+        return ask(room_, true, [](auto& room) { return room.hold(); });
+    }
+    [[nodiscard]] sight look() noexcept {
+        return ask(room_, sight::same, [](auto& room) { return room.look(); });
     }
     [[nodiscard]] std::variant<P...>& value() noexcept { return *value_; }
 
@@ -183,15 +232,29 @@ private:
         const auto attempt = [&]<class Q>(std::type_identity<Q>) {
             auto& room = room_.template emplace<slot<Q>>();
             answer = room.load(obj, may_convert);
+            ran_code_ = ran_code_ || room.ran_code();
             if (answer == loading::done) value_.emplace(std::in_place_type<Q>, room.value());
             return answer != loading::refused;
         };
         (void)(attempt(std::type_identity<P>{}) || ...);
         return answer;
     }
+    /// What `fn` says of the room that was loaded.
+    template <class Rooms, class Answer, class Fn>
+    [[nodiscard]] static Answer ask(Rooms& rooms, Answer none, Fn&& fn) noexcept {
+        return std::visit(
+            [&]<class Room>(Room& room) -> Answer {
+                if constexpr (std::is_same_v<std::remove_const_t<Room>, std::monostate>)
+                    return none;
+                else
+                    return fn(room);
+            },
+            rooms);
+    }
 
     std::variant<std::monostate, slot<P>...> room_;
     std::optional<std::variant<P...>> value_;
+    bool ran_code_ = false;
 };
 
 /// A tensor, kept for as long as the function likes.
@@ -206,6 +269,7 @@ public:
         value_ = py::from_python(obj);
         return value_ ? loading::done : refuse_or_raise();
     }
+    [[nodiscard]] bool is_settled() const noexcept { return capsule_ == nullptr; }
     [[nodiscard]] bool settle() noexcept {
         if (capsule_ != nullptr) value_ = py::from_python(std::exchange(capsule_, nullptr));
         return value_.has_value();
@@ -226,7 +290,7 @@ template <class Array>
     auto owned = py::from_python(obj, {.writable = Array::wanted.writable});
     if (!owned) return refuse_or_raise();
     if (!check(*owned, Array::wanted)) {
-        if (!Array::converts || !may_convert || !is_convertible(*owned, Array::wanted))
+        if (!Array::converts || !may_convert || !is_convertible(*owned, Array::wanted, Array::converting))
             return loading::refused;
         source = convert_argument(obj, *owned, Array::wanted);
         if (!source) return refuse_or_raise();
@@ -242,15 +306,6 @@ template <class Array>
 } catch (...) {
     py::raise_caught();
     return loading::raised;
-}
-
-/// Settles what there is to settle: most arguments can be taken again and again.
-template <class Room>
-[[nodiscard]] bool settle(Room& room) noexcept {
-    if constexpr (requires { room.settle(); })
-        return room.settle();
-    else
-        return true;
 }
 
 /// Loads and settles at once: for what stands alone.

@@ -29,7 +29,8 @@
 namespace tenon::bind {
 
 /// Room for a value that is no array by itself: `annotation()` as a signature has it, `load(obj,
-/// may_convert)`, `value()`. Specialise it to add a type of your own.
+/// may_convert)`, `value()`; and `ran_code()`, if loading it may be known to have run no Python. Specialise
+/// it to add a type of your own.
 template <class T>
 class value_slot;
 
@@ -59,6 +60,7 @@ public:
         value_ = obj == Py_True;
         return PyBool_Check(obj) ? loading::done : loading::refused;
     }
+    static constexpr bool ran_code() noexcept { return false; }
     bool& value() noexcept { return value_; }
 
 private:
@@ -71,6 +73,7 @@ public:
     static std::string annotation() { return "int"; }
     loading load(PyObject* obj, bool) noexcept {
         if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
+        ran_code_ = !PyLong_CheckExact(obj);
         const py::ref number = py::ref::take(py::call::index(obj));
         if (!number) return refuse_or_raise();
         if constexpr (std::is_signed_v<T>) {
@@ -85,10 +88,12 @@ public:
             return std::in_range<T>(n) ? loading::done : loading::refused;
         }
     }
+    bool ran_code() const noexcept { return ran_code_; }
     T& value() noexcept { return value_; }
 
 private:
     T value_{};
+    bool ran_code_ = false;
 };
 
 template <std::floating_point T>
@@ -101,15 +106,18 @@ public:
             return loading::done;
         }
         if (PyNumber_Check(obj) == 0) return loading::refused;
+        ran_code_ = !PyLong_CheckExact(obj);
         const double number = foreign_code([&] { return PyFloat_AsDouble(obj); });
         if (number == -1.0 && PyErr_Occurred() != nullptr) return refuse_or_raise();
         value_ = static_cast<T>(number);
         return loading::done;
     }
+    bool ran_code() const noexcept { return ran_code_; }
     T& value() noexcept { return value_; }
 
 private:
     T value_{};
+    bool ran_code_ = false;
 };
 
 /// Text; a view or a pointer is good for the length of the call.
@@ -133,6 +141,7 @@ public:
         py::raise_caught();
         return loading::raised;
     }
+    static constexpr bool ran_code() noexcept { return false; }
     T& value() noexcept { return value_; }
 
 private:
@@ -148,6 +157,7 @@ public:
         value_ = obj;
         return loading::done;
     }
+    static constexpr bool ran_code() noexcept { return false; }
     PyObject*& value() noexcept { return value_; }
 
 private:
@@ -156,15 +166,25 @@ private:
 
 // --- values in values -------------------------------------------------------------------------------------
 
-/// An element of a list or a dict, which must keep what it shows: the room it is loaded in is gone by then.
+/// What the elements of a container point into: the room of the container keeps it for the call.
+using kept_objects = std::vector<py::ref>;
+
+/// A value that may point into the object it was loaded from: text that is not copied, the object itself, a
+/// type of one's own; or a container of such.
 template <class T>
-    requires(!is_array<T>)
-[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<T>& out) {
-    room_for<T> element;
-    const loading answer = load_settled(element, obj, may_convert);
-    if (answer == loading::done) out.emplace(std::move(element.value()));
-    return answer;
-}
+inline constexpr bool points_into_object =
+    !std::is_arithmetic_v<T> && !std::same_as<T, std::string> && !is_slotted<T>;
+template <class T>
+    requires(!is_slotted<std::optional<T>>)
+inline constexpr bool points_into_object<std::optional<T>> = points_into_object<T>;
+template <class T>
+inline constexpr bool points_into_object<std::vector<T>> = points_into_object<T>;
+template <class T>
+inline constexpr bool points_into_object<std::map<std::string, T>> = points_into_object<T>;
+template <class... T>
+inline constexpr bool points_into_object<std::tuple<T...>> = (points_into_object<T> || ...);
+
+/// An array in a list or a dict, which must keep what it shows: the room it is loaded in is gone by then.
 template <class Array>
     requires is_array<Array>
 [[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::optional<Array>>& out) {
@@ -186,13 +206,24 @@ template <class... Array>
     return answer;
 }
 
-/// Loads an element and puts it where it is to stay.
+/// Loads an element and puts it where it is to stay, and what its own elements point into beside it.
 template <class T, class Put>
-[[nodiscard]] loading load_element(PyObject* obj, bool may_convert, Put&& put) {
-    std::optional<T> kept;
-    const loading answer = load_kept(obj, may_convert, kept);
-    if (answer == loading::done) put(std::move(*kept));
-    return answer;
+[[nodiscard]] loading load_element(PyObject* obj, bool may_convert, kept_objects& kept, Put&& put) {
+    if constexpr (is_slotted<T> && !std::same_as<T, tensor>) {
+        std::optional<T> element;
+        const loading answer = load_kept(obj, may_convert, element);
+        if (answer == loading::done) put(std::move(*element));
+        return answer;
+    } else {
+        room_for<T> element;
+        const loading answer = load_settled(element, obj, may_convert);
+        if (answer != loading::done) return answer;
+        put(std::move(element.value()));
+        if constexpr (requires { element.kept(); }) {
+            for (py::ref& object : element.kept()) kept.push_back(std::move(object));
+        }
+        return answer;
+    }
 }
 
 template <class T>
@@ -202,14 +233,16 @@ public:
     static std::string annotation() { return annotation_of<T>() + " | None"; }
     loading load(PyObject* obj, bool may_convert) noexcept try {
         if (obj == Py_None) return loading::done;
-        return load_element<T>(obj, may_convert, [&](T&& v) { value_.emplace(std::move(v)); });
+        return load_element<T>(obj, may_convert, kept_, [&](T&& v) { value_.emplace(std::move(v)); });
     } catch (...) {
         py::raise_caught();
         return loading::raised;
     }
+    kept_objects& kept() noexcept { return kept_; }
     std::optional<T>& value() noexcept { return value_; }
 
 private:
+    kept_objects kept_;
     std::optional<T> value_;
 };
 
@@ -218,23 +251,26 @@ class value_slot<std::vector<T>> {
 public:
     static std::string annotation() { return "collections.abc.Sequence[" + annotation_of<T>() + "]"; }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        const py::ref items = detail::items_of(obj);  // a list may change while we look
+        py::ref items = detail::items_of(obj);  // a list may change while we look
         if (!items) return refuse_or_raise();
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         value_.reserve(static_cast<std::size_t>(count));
         for (Py_ssize_t i = 0; i < count; ++i) {
-            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert,
+            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, kept_,
                                                    [&](T&& v) { value_.push_back(std::move(v)); });
             if (answer != loading::done) return answer;
         }
+        if constexpr (points_into_object<T>) kept_.push_back(std::move(items));
         return loading::done;
     } catch (...) {
         py::raise_caught();
         return loading::raised;
     }
+    kept_objects& kept() noexcept { return kept_; }
     std::vector<T>& value() noexcept { return value_; }
 
 private:
+    kept_objects kept_;
     std::vector<T> value_;
 };
 
@@ -244,26 +280,29 @@ public:
     static std::string annotation() { return "dict[str, " + annotation_of<T>() + "]"; }
     loading load(PyObject* obj, bool may_convert) noexcept try {
         if (!PyDict_Check(obj)) return loading::refused;
-        const py::ref copy = py::ref::take(PyDict_Copy(obj));
+        py::ref copy = py::ref::take(PyDict_Copy(obj));
         if (!copy) return refuse_or_raise();
         PyObject *key = nullptr, *item = nullptr;
         for (Py_ssize_t at = 0; PyDict_Next(copy.get(), &at, &key, &item) != 0;) {
             value_slot<std::string> name;
             loading answer = name.load(key, false);
             if (answer == loading::done) {
-                answer = load_element<T>(item, may_convert,
+                answer = load_element<T>(item, may_convert, kept_,
                                          [&](T&& v) { value_.emplace(name.value(), std::move(v)); });
             }
             if (answer != loading::done) return answer;
         }
+        if constexpr (points_into_object<T>) kept_.push_back(std::move(copy));
         return loading::done;
     } catch (...) {
         py::raise_caught();
         return loading::raised;
     }
+    kept_objects& kept() noexcept { return kept_; }
     std::map<std::string, T>& value() noexcept { return value_; }
 
 private:
+    kept_objects kept_;
     std::map<std::string, T> value_;
 };
 
@@ -276,26 +315,29 @@ public:
         return "tuple[" + list + "]";
     }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        const py::ref items = detail::items_of(obj);
+        py::ref items = detail::items_of(obj);
         if (!items) return refuse_or_raise();
         if (PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
         std::tuple<std::optional<T>...> parts;
         loading answer = loading::done;
         const bool complete = [&]<std::size_t... I>(std::index_sequence<I...>) {
             return (((answer = load_element<T>(
-                          PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(I)), may_convert,
+                          PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(I)), may_convert, kept_,
                           [&](T&& v) { std::get<I>(parts).emplace(std::move(v)); })) == loading::done) &&
                     ...);
         }(std::index_sequence_for<T...>{});
         if (complete) std::apply([&](auto&... part) { value_.emplace(std::move(*part)...); }, parts);
+        if constexpr (points_into_object<std::tuple<T...>>) kept_.push_back(std::move(items));
         return answer;
     } catch (...) {
         py::raise_caught();
         return loading::raised;
     }
+    kept_objects& kept() noexcept { return kept_; }
     std::tuple<T...>& value() noexcept { return *value_; }
 
 private:
+    kept_objects kept_;
     std::optional<std::tuple<T...>> value_;
 };
 
@@ -334,140 +376,6 @@ struct annotation<tensor> {
 template <class T>
 [[nodiscard]] std::string annotation_of() {
     return detail::annotation<std::remove_cvref_t<T>>::text();
-}
-
-// --- results ----------------------------------------------------------------------------------------------
-
-/// A result as a Python object: a new reference, or null with an exception set.
-template <class T>
-[[nodiscard]] PyObject* to_object(T&& result);
-
-/// A result as a signature has it.
-template <class T>
-[[nodiscard]] std::string result_annotation_of();
-
-namespace detail {
-template <class>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-template <class>
-inline constexpr bool is_vector = false;
-template <class T, class A>
-inline constexpr bool is_vector<std::vector<T, A>> = true;
-template <class>
-inline constexpr bool is_map = false;
-template <class T, class C, class A>
-inline constexpr bool is_map<std::map<std::string, T, C, A>> = true;
-template <class>
-inline constexpr bool is_tuple = false;
-template <class... T>
-inline constexpr bool is_tuple<std::tuple<T...>> = true;
-template <class A, class B>
-inline constexpr bool is_tuple<std::pair<A, B>> = true;
-template <class>
-inline constexpr bool is_supported = false;  // depends on a type, for a static_assert
-
-template <class Tuple>
-[[nodiscard]] PyObject* tuple_to_object(Tuple&& parts) {
-    constexpr std::size_t count = std::tuple_size_v<std::remove_cvref_t<Tuple>>;
-    py::ref made = py::ref::take(PyTuple_New(static_cast<Py_ssize_t>(count)));
-    if (!made) return nullptr;
-    const bool complete = [&]<std::size_t... I>(std::index_sequence<I...>) {
-        const auto put = [&](Py_ssize_t at, PyObject* item) {
-            if (item != nullptr) PyTuple_SET_ITEM(made.get(), at, item);
-            return item != nullptr;
-        };
-        return (put(static_cast<Py_ssize_t>(I), to_object(std::get<I>(std::forward<Tuple>(parts)))) && ...);
-    }(std::make_index_sequence<count>{});
-    return complete ? made.release() : nullptr;
-}
-}  // namespace detail
-
-template <class T>
-std::string result_annotation_of() {
-    using value = std::remove_cvref_t<T>;
-    if constexpr (std::is_void_v<T>) {
-        return "None";
-    } else if constexpr (is_array<value>) {
-        return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
-    } else if constexpr (std::same_as<value, tensor> || std::same_as<value, tenon::result<tensor>>) {
-        return "tenon.Tensor";
-    } else if constexpr (detail::is_optional<value>) {
-        return result_annotation_of<typename value::value_type>() + " | None";
-    } else if constexpr (detail::is_vector<value>) {
-        return "list[" + result_annotation_of<typename value::value_type>() + "]";
-    } else if constexpr (detail::is_map<value>) {
-        return "dict[str, " + result_annotation_of<typename value::mapped_type>() + "]";
-    } else if constexpr (detail::is_tuple<value>) {
-        std::string list;
-        [&]<std::size_t... I>(std::index_sequence<I...>) {
-            ((list += (I == 0 ? "" : ", ") + result_annotation_of<std::tuple_element_t<I, value>>()), ...);
-        }(std::make_index_sequence<std::tuple_size_v<value>>{});
-        return "tuple[" + list + "]";
-    } else if constexpr (std::same_as<value, py::ref>) {
-        return "object";
-    } else if constexpr (std::convertible_to<const value&, std::string_view>) {
-        return "str";
-    } else {
-        return annotation_of<value>();
-    }
-}
-
-template <class T>
-PyObject* to_object(T&& result) {
-    using value = std::remove_cvref_t<T>;
-    if constexpr (std::same_as<value, bool>) {
-        return PyBool_FromLong(result ? 1 : 0);
-    } else if constexpr (std::signed_integral<value>) {
-        return PyLong_FromLongLong(result);
-    } else if constexpr (std::unsigned_integral<value>) {
-        return PyLong_FromUnsignedLongLong(result);
-    } else if constexpr (std::floating_point<value>) {
-        return PyFloat_FromDouble(static_cast<double>(result));
-    } else if constexpr (std::convertible_to<const value&, std::string_view>) {
-        const std::string_view text = result;
-        return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-    } else if constexpr (std::same_as<value, PyObject*>) {
-        return result;
-    } else if constexpr (std::same_as<value, py::ref>) {
-        return py::ref(std::forward<T>(result)).release();
-    } else if constexpr (is_array<value>) {
-        return access::to_python(value(std::forward<T>(result)));
-    } else if constexpr (std::same_as<value, tensor> || std::same_as<value, tenon::result<tensor>>) {
-        static_assert(!std::is_lvalue_reference_v<T>,
-                      "a tensor that stays in C++ is returned by t.share(), another one by value");
-        if constexpr (std::same_as<value, tensor>)
-            return py::to_python(std::forward<T>(result));
-        else
-            return result ? py::to_python(std::move(*result)) : py::raise(result.error(), "tenon: ");
-    } else if constexpr (detail::is_optional<value>) {
-        return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
-    } else if constexpr (detail::is_vector<value>) {
-        py::ref made = py::ref::take(PyList_New(static_cast<Py_ssize_t>(result.size())));
-        for (std::size_t i = 0; made && i < result.size(); ++i) {
-            PyObject* const item = to_object(std::move(result[i]));
-            if (item == nullptr) return nullptr;
-            PyList_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), item);
-        }
-        return made.release();
-    } else if constexpr (detail::is_map<value>) {
-        py::ref made = py::ref::take(PyDict_New());
-        for (auto& [key, item] : result) {
-            const py::ref object = py::ref::take(made ? to_object(std::move(item)) : nullptr);
-            if (!object || py::call::set_dict_item(made.get(), key.c_str(), object.get()) != 0)
-                return nullptr;
-        }
-        return made.release();
-    } else if constexpr (detail::is_tuple<value>) {
-        return detail::tuple_to_object(std::forward<T>(result));
-    } else {
-        static_assert(
-            detail::is_supported<value>,
-            "tenon::py::function: no Python object is known for this result; return a number, text, "
-            "an array, a tensor, a tuple, a vector or a PyObject*");
-        return nullptr;
-    }
 }
 
 }  // namespace tenon::bind

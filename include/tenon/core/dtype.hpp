@@ -136,4 +136,38 @@ concept element = requires {
 template <element T>
 inline constexpr dtype dtype_of = dtype_traits<std::remove_cv_t<T>>::value;
 
+namespace detail {
+
+/// Truth values, natural, whole, real, complex numbers: each kind has all the values of those before it. -1
+/// for what is none of them.
+[[nodiscard]] constexpr int kind_of_number(dtype t) noexcept {
+    if (t.is_bool()) return 0;
+    if (t.is_unsigned_integer()) return 1;
+    if (t.is_signed_integer()) return 2;
+    if (t.is_floating()) return 3;
+    return t.is_complex() ? 4 : -1;
+}
+
+/// The bits of an IEEE number that takes every value of the type as it is; of integers of 64 bits, rounded.
+[[nodiscard]] constexpr std::uint32_t ieee_bits_for(dtype t) noexcept {
+    if (t.is_integer()) return t.bits > 32 ? 64U : 2U * t.bits;
+    if (t.code == abi::type_code::complex) return t.bits / 2U;
+    return t.code == abi::type_code::float_ ? t.bits : 32U;  // bfloat16 and the small ones
+}
+
+}  // namespace detail
+
+/// Whether elements may be converted without losing a part of their values: a sign, a fraction, an imaginary
+/// part, digits; what NumPy calls safe (64-bit integers become float64). With `narrowing` they may lose
+/// digits and range, but neither sign, fraction nor imaginary part: what NumPy calls the same kind.
+[[nodiscard]] constexpr bool can_convert(dtype from, dtype to, bool narrowing = false) noexcept {
+    if (from == to) return true;
+    const int kind = detail::kind_of_number(from), wanted = detail::kind_of_number(to);
+    if (kind < 0 || wanted < kind || from.lanes != to.lanes) return false;
+    if (narrowing || kind == 0) return true;
+    if (wanted < 3) return kind == wanted ? to.bits >= from.bits : to.bits > from.bits;
+    const bool is_ieee = to.code == abi::type_code::float_ || to.code == abi::type_code::complex;
+    return is_ieee && detail::ieee_bits_for(to) >= detail::ieee_bits_for(from);
+}
+
 }  // namespace tenon

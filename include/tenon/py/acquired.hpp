@@ -148,9 +148,10 @@ public:
     void add_marks(std::uint64_t marks) noexcept { tenon::detail::validator::add_marks(*this, marks); }
 
     keep_alive owner;
-    bool owning = false;                 ///< the tensor must outlive the call: the rung keeps something alive
-    bool looking = false;                ///< nothing is to be used up: capsules of others stay as they are
-    Py_buffer buffer;                    ///< used by a borrowing buffer import only
+    bool owning = false;    ///< the tensor must outlive the call: the rung keeps something alive
+    bool looking = false;   ///< nothing is to be used up: capsules of others stay as they are
+    bool ran_code = false;  ///< code of others may have run, and changed what was borrowed before
+    Py_buffer buffer;       ///< used by a borrowing buffer import only
     std::int64_t storage[2 * max_rank];  ///< shape, then strides
 };
 

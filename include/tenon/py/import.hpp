@@ -200,6 +200,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     if (here == nullptr) return false;
     const nesting_level level;
     if (!level) return false;
+    out.ran_code = true;
     if (PyType_Check(obj) != 0) {
         PyErr_Format(PyExc_TypeError,
                      "tenon: cannot take a tensor from the class '%s'; pass an instance of it",
@@ -349,6 +350,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         tried.which = rung::numpy_struct;
         return numpy::take(obj, {}, home, out, tried.why);
     }
+    out.ran_code = true;
     const nesting_level level;
     if (!level) return rung_result::raised;
     switch (plan.direct) {
@@ -485,6 +487,7 @@ namespace detail {
 /// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
 [[nodiscard]] inline std::optional<tensor> from_python(PyObject* obj,
                                                        const import_options& options = {}) noexcept {
+    if (interpreter::current() == nullptr) return std::nullopt;
     return options.to && options.to->has_streams() ? detail::import_to_gpu(obj, options)
                                                    : detail::import_in_place(obj, options);
 }

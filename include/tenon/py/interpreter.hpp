@@ -17,6 +17,7 @@
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/blocking.hpp>
 #include <tenon/core/foreign_code.hpp>
+#include <tenon/py/attached.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -99,13 +100,11 @@ public:
     }
 
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
-    /// made or the interpreter is beyond use.
-    [[nodiscard]] static interpreter* current() noexcept {
-        interpreter*& seen = last_seen();
-        if (seen != nullptr && seen->state_ == current_thread_state()->interp && !seen->is_dead()) [[likely]]
-            return seen;
-        return look_up(seen);
-    }
+    /// made, the interpreter is beyond use, or the thread is not attached. Whatever needs the GIL comes here
+    /// first, or is called by what did.
+    [[nodiscard]] static interpreter* current() noexcept { return of(attached_thread_state()); }
+    /// The same where the thread is known to be attached.
+    [[nodiscard]] static interpreter* current_attached() noexcept { return of(current_thread_state()); }
 
     /// Counts the interpreters that have gone: together with an interpreter's address it names one for good.
     [[nodiscard]] static unsigned departures() noexcept { return departed.load(std::memory_order_acquire); }
@@ -138,6 +137,15 @@ public:
     }
 
 private:
+    [[nodiscard]] static interpreter* of(const PyThreadState* here) noexcept {
+        interpreter*& seen = last_seen();
+        if (seen != nullptr && here != nullptr && seen->state_ == here->interp && !seen->is_dead()) [[likely]]
+            return seen;
+        if (here != nullptr) return look_up(seen);
+        detail::raise_detached();
+        return nullptr;
+    }
+
     template <class Fn>
     void enter_detached(PyThreadState* here, Fn&& fn) noexcept {
         // The simple way attaches whatever state this thread was last given, which may be a subinterpreter's.

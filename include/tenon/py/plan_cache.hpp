@@ -41,18 +41,19 @@ inline std::size_t home_of(PyTypeObject* type) noexcept {
 
 /// The plan is one of this type, as the type is now.
 TENON_HOT inline bool is_plan_of(const type_plan& plan, PyTypeObject* type) noexcept {
-    return plan.type == type && plan.tag != 0 && plan.tag == version_tag(type) &&
-           (plan.any_interpreter || (plan.interpreter == current_thread_state()->interp &&
-                                     plan.departures == interpreter::departures()));
+    if (plan.type != type || plan.tag == 0 || plan.tag != version_tag(type)) return false;
+    if (plan.any_interpreter) return true;
+    const PyThreadState* const here = current_thread_state();
+    return here != nullptr && plan.interpreter == here->interp && plan.departures == interpreter::departures();
 }
 
 /// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
 /// state of the type, or another type. There, what the main protocols were is compared as well.
 inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
-    const interpreter* const names = interpreter::current();
-    if (names == nullptr) PyErr_Clear();
-    if (names == nullptr) return false;
+    if (current_thread_state() == nullptr) return false;
+    const interpreter* const names = interpreter::current_attached();
+    if (names == nullptr) return (PyErr_Clear(), false);
     // A lookup may run code: the type is held, and the plan may be another's afterwards.
     const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
     const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
@@ -81,12 +82,13 @@ class shared_plans {
 public:
     /// Copies what is known of the type in this interpreter; false if nothing is that still holds.
     [[nodiscard]] static bool find(PyTypeObject* type, type_plan& out) noexcept {
-        const PyInterpreterState* const here = current_thread_state()->interp;
+        const PyThreadState* const here = current_thread_state();
         bool found = false;
+        if (here == nullptr) return found;
         hold([&](table& known) {
             const auto entry = known.find(type);
             found = entry != known.end() && is_plan_of(entry->second, type) &&
-                    entry->second.interpreter == here &&
+                    entry->second.interpreter == here->interp &&
                     entry->second.departures == interpreter::departures();
             if (found) out = entry->second;
         });
@@ -138,20 +140,25 @@ TENON_COLD [[nodiscard]] inline type_plan* look_further(PyTypeObject* type) noex
 }
 }  // namespace detail
 
-/// The remembered plan of a type, or null when there is none that still holds. Good until the next look for
-/// another on this thread: copy what is needed before running foreign code.
-TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
+/// The remembered plan of a type, or null when there is none that still holds, as far as can be told without
+/// running code of others.
+TENON_HOT [[nodiscard]] inline type_plan* known_plan(PyTypeObject* type) noexcept {
     type_plan* plan = &detail::plans.at[detail::home_of(type)];
 #if defined(__GNUC__)
     asm(""
         : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each
                         // use
 #endif
-    if (!detail::is_plan_of(*plan, type)) [[unlikely]] {
+    if (!detail::is_plan_of(*plan, type)) [[unlikely]]
         plan = detail::look_further(type);
-        if (plan == nullptr) return nullptr;
-    }
-    return detail::is_same_type(type, *plan) ? plan : nullptr;
+    return plan;
+}
+
+/// The remembered plan of a type, or null when there is none that still holds. Good until the next look for
+/// another on this thread: copy what is needed before running foreign code.
+TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
+    type_plan* const plan = known_plan(type);
+    return plan != nullptr && detail::is_same_type(type, *plan) ? plan : nullptr;
 }
 
 /// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date. The

@@ -18,6 +18,7 @@
 
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
+#include <tenon/py/attached.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
@@ -42,8 +43,10 @@ namespace tenon::py {
 
 /// Null, so that a function that returns an object can say `return raise(...)`.
 inline std::nullptr_t raise(errc code, const std::string& message) noexcept {
-    PyObject* const type = exception_type(code);
-    if (type != nullptr) PyErr_SetString(type, message.c_str());
+    detail::raise_attached([&] {
+        PyObject* const type = exception_type(code);
+        if (type != nullptr) PyErr_SetString(type, message.c_str());
+    });
     return nullptr;
 }
 

@@ -2,6 +2,7 @@
 // pending exception.
 #pragma once
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -38,11 +39,20 @@ public:
     taken(const taken&) = delete;
     taken& operator=(const taken&) = delete;
     ~taken() {
-        const error_guard keep;
+        std::optional<error_guard> keep;
+        // Without the GIL there is nothing to guard: what is released finds its own way to it.
+        if (runs_code() && attached_thread_state() != nullptr) keep.emplace();
         kept_.reset();
     }
 
 private:
+    [[nodiscard]] bool runs_code() const noexcept {
+        if constexpr (std::is_same_v<Kept, keep_alive>)
+            return kept_.release_function() != nullptr;
+        else
+            return kept_.owner().release_function() != nullptr;
+    }
+
     Kept& kept_;
 };
 

@@ -177,11 +177,11 @@ inline void tell() { the_gate.open(); }
 
 // --- conversions ------------------------------------------------------------------------------------------
 
-inline float first_converted(array<const float, 1, tenon::convert> x) { return x(0); }
-inline ints strides_c(array<const float, 2, tenon::c_contiguous, tenon::convert> x) {
+inline float first_converted(array<const float, 1, tenon::convert, tenon::narrowing> x) { return x(0); }
+inline ints strides_c(array<const float, 2, tenon::c_contiguous, tenon::convert, tenon::narrowing> x) {
     return {x.stride(0), x.stride(1)};
 }
-inline ints strides_f(array<const float, 2, tenon::f_contiguous, tenon::convert> x) {
+inline ints strides_f(array<const float, 2, tenon::f_contiguous, tenon::convert, tenon::narrowing> x) {
     return {x.stride(0), x.stride(1)};
 }
 inline double total_of_converted(const std::vector<array<const double, 1, tenon::convert>>& xs) {

@@ -54,13 +54,19 @@ void bind_overloads(Module& m) {
     m.def("text_last", [](const std::string& s) { return "text " + s; }, arg("x"));
 
     // What fits as it is goes before what would have to be converted, whatever the order.
-    m.def("converting", [](array<const float, 1, tenon::convert>) { return "converted"; }, arg("x"));
+    m.def(
+        "converting", [](array<const float, 1, tenon::convert, tenon::narrowing>) { return "converted"; },
+        arg("x"));
     m.def("converting", [](array<const double, 1>) { return "as it is"; }, arg("x"));
     m.def(
-        "never_converting", [](array<const float, 1, tenon::convert>) { return "taken"; },
+        "never_converting", [](array<const float, 1, tenon::convert, tenon::narrowing>) { return "taken"; },
         arg("x").noconvert());
-    m.def("rows_converted", [](array<const float, 2, tenon::convert>) { return 2; }, arg("x"));
-    m.def("rows_converted", [](array<const float, 1, tenon::convert>) { return 1; }, arg("x"));
+    m.def(
+        "rows_converted", [](array<const float, 2, tenon::convert, tenon::narrowing>) { return 2; },
+        arg("x"));
+    m.def(
+        "rows_converted", [](array<const float, 1, tenon::convert, tenon::narrowing>) { return 1; },
+        arg("x"));
 
     // Not asked before `unlisted_later`: a refusal is what tells pybind11's functions of us.
     m.def("unlisted", [](array<const float, 1>) { return "float32"; }, arg("x"));

@@ -5,6 +5,7 @@
 #include <tenon/core/managed.hpp>
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/tensor_info.hpp>
+#include <tenon/py/interpreter.hpp>
 #include <tenon/py/make_capsule.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -20,6 +21,7 @@ enum class capsule_kind : bool { legacy, versioned };
 /// one only if its own library hands it out so, or after `tensor::allow_legacy`. Needs an attached thread
 /// state.
 [[nodiscard]] inline PyObject* to_capsule(tensor&& t, capsule_kind kind = capsule_kind::versioned) noexcept {
+    if (interpreter::current() == nullptr) return nullptr;
     const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
         if (auto ok = can_leave_as<Managed>(t); !ok) {
             raise(ok.error(), "tenon: ");
@@ -41,6 +43,7 @@ template <class Owner>
                                    capsule_kind kind = capsule_kind::versioned) {
     if constexpr (std::is_same_v<Owner, keep_alive>) {
         const detail::taken taken(owner);
+        if (interpreter::current() == nullptr) return nullptr;
         const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
             const auto managed = make_managed<Managed>(info, owner);
             return managed ? wrap_managed(*managed, owner) : raise(managed.error(), "tenon: ");

@@ -266,8 +266,10 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
         return call_failed(why, null_function);
     if (!succeeds(function, obj, &t)) [[unlikely]]
         return call_failed(why, silent_failure);
-    if (!terms.honest && PyErr_Occurred() != nullptr) [[unlikely]]
-        return rung_result::raised;
+    if (!terms.honest) [[unlikely]] {
+        out.ran_code = true;
+        if (PyErr_Occurred() != nullptr) return rung_result::raised;
+    }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
     if (auto ok = out.admit(t, flags, terms.table->header.version, policy); !ok) [[unlikely]] {
         why = ok.error();
@@ -404,6 +406,7 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
 TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan,
                                                              bool writable, import_policy policy,
                                                              acquired& out, error& why) noexcept {
+    out.ran_code = true;
     interpreter* const home = interpreter::current();
     if (home == nullptr) return rung_result::raised;
     const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs

@@ -46,11 +46,20 @@ TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFD
     return type_numbers[number];
 }
 
-/// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
-TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
+/// The element type of a descriptor that is called as one of ml_dtypes'.
+[[nodiscard]] inline std::optional<dtype> type_by_name(const descriptor* d) noexcept {
     if (d->type_num < first_user_type || d->scalar_type == nullptr || d->scalar_type->tp_name == nullptr)
         return std::nullopt;
     if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
+    std::string_view name = d->scalar_type->tp_name;
+    if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
+    return dtype_from_name(name);
+}
+
+/// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
+TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
+    const auto named = type_by_name(d);
+    if (!named) return std::nullopt;
     const ref key = ref::take(PyUnicode_InternFromString("__module__"));
     const ref module = key ? ref::take(call::type_attr(d->scalar_type, key.get())) : ref();
     if (!module || !PyUnicode_Check(module.get()) ||
@@ -58,9 +67,7 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
         PyErr_Clear();
         return std::nullopt;
     }
-    std::string_view name = d->scalar_type->tp_name;
-    if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
-    return dtype_from_name(name);
+    return named;
 }
 
 /// Why a descriptor that is neither has no DLPack type; nullopt for one we do not know, of which NumPy may
@@ -273,6 +280,7 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
     std::uint64_t flags = detail::flags_of(a);
     detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits == 0) {
+        out.ran_code = true;
         const auto extension = detail::extension_type(a->descr);
         if (!extension) {
             const auto reason = detail::inexpressible(a->descr);
@@ -297,6 +305,34 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
     }
     if (out.owning) out.owner = py::detail::keep_object(obj, home);
     return rung_result::taken;
+}
+
+/// Whether the object has NumPy's struct, of the layout we know.
+[[nodiscard]] inline bool is_array(PyObject* obj) noexcept {
+    PyTypeObject* const type = Py_TYPE(obj);
+    if (type == known_ndarray.load(std::memory_order_relaxed)) return true;
+    const interpreter* const here = interpreter::current();
+    if (here == nullptr) return (PyErr_Clear(), false);
+    if (here->numpy_layout.load(std::memory_order_acquire) != 1) return false;
+    auto* const base = reinterpret_cast<PyTypeObject*>(here->numpy_ndarray.load(std::memory_order_relaxed));
+    return PyType_IsSubtype(type, base) != 0;
+}
+
+/// Whether an array, which `is_array`, still shows what was read of it before, and may still be written to if
+/// that is asked. Runs no code of others.
+[[nodiscard]] inline bool still_shows(PyObject* obj, const tensor_ref& read, bool writable) noexcept {
+    const auto* a = reinterpret_cast<const detail::array*>(obj);
+    if (a->nd != read.ndim() || (writable && detail::flags_of(a) != 0)) return false;
+    for (std::size_t i = 0; i < read.shape().size(); ++i)
+        if (a->dimensions[i] != read.shape(i)) return false;
+    const detail::numbered_type element = detail::plain_type(a->descr);
+    if (element.type.bits != 0 ? element.type != read.dtype()
+                               : detail::type_by_name(a->descr) != read.dtype())
+        return false;
+    if (read.empty()) return true;  // whatever it points to is not read
+    for (std::size_t i = 0; i < read.shape().size(); ++i)
+        if (read.shape(i) > 1 && a->strides[i] != read.stride(i) * read.itemsize()) return false;
+    return a->data == read.data();
 }
 
 }  // namespace tenon::py::numpy

@@ -1,0 +1,168 @@
+// tenon/bind/second_look.hpp: what was borrowed before other arguments were read is looked at again before
+// the function runs, if code of others has run meanwhile: it may have given a tensor other memory.
+//
+// Nothing keeps a borrowed argument's memory: that is what makes it quick. A later argument's `__index__`,
+// `__float__` or `__dlpack__`, or another thread while one of them runs, can do `t.data = other`. The second
+// look runs no code of others itself, or it would be worth no more than the first; what cannot be looked at
+// in this way is taken again, to be kept this time.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include <tenon/bind/refusal.hpp>
+#include <tenon/core/attributes.hpp>
+#include <tenon/core/tensor_ref.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+
+namespace tenon::bind {
+
+/// What came of a second look; the later, the worse.
+enum class sight : unsigned char {
+    same,
+    unclear,  ///< it takes code of others to tell: hold it
+    changed,
+};
+
+/// Two descriptions of the same elements in the same memory.
+[[nodiscard]] inline bool is_same_memory(const tensor_ref& a, const tensor_ref& b) noexcept {
+    if (a.dtype() != b.dtype() || a.device() != b.device() || !std::ranges::equal(a.shape(), b.shape()))
+        return false;
+    for (std::size_t i = 0; i < a.shape().size(); ++i)
+        if (a.shape(i) > 1 && a.stride(i) != b.stride(i)) return false;
+    return a.empty() || a.data() == b.data();
+}
+
+/// Looks at an object again that was borrowed as `taken`: at NumPy's struct, or by the exchange table of a
+/// library that is known to do no more than fill a struct in.
+[[nodiscard]] inline sight look_again(PyObject* obj, const tensor_ref& taken, bool writable) noexcept {
+    if (py::numpy::is_array(obj))
+        return py::numpy::still_shows(obj, taken, writable) ? sight::same : sight::changed;
+    const py::type_plan* const plan = py::known_plan(Py_TYPE(obj));
+    if (plan == nullptr || plan->direct != py::direct_way::exchange_table || !plan->honest_borrow ||
+        plan->guards.flags == nullptr || plan->guards.asked ||
+        plan->table->dltensor_from_py_object_no_sync == nullptr)
+        return sight::unclear;
+    const py::torch_flags& flags = *plan->guards.flags;
+    py::acquired now;
+    error why{};
+    const py::rung_result got =
+        py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now, {}, why);
+    if (got == py::rung_result::raised) PyErr_Clear();
+    const bool still = got == py::rung_result::taken && is_same_memory(now, taken) && !flags.is_lazy(obj) &&
+                       (!writable || !flags.requires_grad(obj));
+    return still ? sight::same : sight::changed;
+}
+
+TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
+    const std::string text = "tenon: an argument (" + detail::type_name(obj) +
+                             ") changed while the other arguments were read: its memory, shape or element "
+                             "type is another now; convert the other arguments before the call, or pass a "
+                             "copy";
+    PyErr_SetString(PyExc_RuntimeError, text.c_str());
+} catch (...) {
+    py::raise_caught();
+}
+
+// What a room for an argument tells of itself, if it has anything to tell:
+//
+//     settle()        takes what can be taken once; false with an exception set
+//     is_settled()    there is nothing of the kind
+//     ran_code()      code of others may have run while it was loaded; assumed of rooms that do not say
+//     is_borrowed()   nothing keeps what it shows
+//     hold()          keeps what is borrowed, unless it can be looked at as it is; raises when it has changed
+//     look()          the second look at what is borrowed; raises when it has changed
+
+template <class Room>
+concept can_borrow = requires(const Room& room) { room.is_borrowed(); };
+
+template <class Room>
+[[nodiscard]] bool settle(Room& room) noexcept {
+    if constexpr (requires { room.settle(); })
+        return room.settle();
+    else
+        return true;
+}
+template <class Room>
+[[nodiscard]] bool is_settled(const Room& room) noexcept {
+    if constexpr (requires { room.is_settled(); })
+        return room.is_settled();
+    else
+        return true;
+}
+template <class Room>
+[[nodiscard]] bool ran_code(const Room& room) noexcept {
+    if constexpr (requires { room.ran_code(); })
+        return room.ran_code();
+    else
+        return true;
+}
+template <class Room>
+[[nodiscard]] bool is_borrowed(const Room& room) noexcept {
+    if constexpr (can_borrow<Room>)
+        return room.is_borrowed();
+    else
+        return false;
+}
+template <class Room>
+[[nodiscard]] bool hold(Room& room) noexcept {
+    if constexpr (can_borrow<Room>)
+        return room.hold();
+    else
+        return true;
+}
+template <class Room>
+[[nodiscard]] sight look(Room& room) noexcept {
+    if constexpr (can_borrow<Room>)
+        return room.look();
+    else
+        return sight::same;
+}
+
+/// An argument that somebody else's caster has loaded.
+struct foreign_room {
+    bool has_run_code;
+    [[nodiscard]] bool ran_code() const noexcept { return has_run_code; }
+};
+
+/// An object that numbers and text are read from without running code: one of Python's own, and no subclass.
+[[nodiscard]] inline bool is_plain_value(PyObject* obj) noexcept {
+    PyTypeObject* const type = Py_TYPE(obj);
+    return type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyUnicode_Type;
+}
+
+/// Makes sure of everything that is borrowed. Ends: what is held stays so, and while nothing has to be held
+/// no code of others runs.
+template <class... Room>
+TENON_COLD [[nodiscard]] bool make_sure(Room&... rooms) noexcept {
+    for (;;) {
+        if (!(hold(rooms) && ...)) return false;
+        sight worst = sight::same;
+        (void)(((worst = std::max(worst, look(rooms))) != sight::changed) && ...);
+        if (worst != sight::unclear) return worst == sight::same;
+    }
+}
+
+/// Before the function runs, when all arguments have been loaded, in this order: settles them, and looks at
+/// the borrowed ones again if it must. False with an exception set.
+template <class... Room>
+[[nodiscard]] bool settle_all(Room&... rooms) noexcept {
+    if constexpr (sizeof...(Room) > 1 && (can_borrow<Room> || ...)) {
+        bool has_borrowed = false, is_stale = false;
+        ((is_stale = is_stale || (has_borrowed && ran_code(rooms)),
+          has_borrowed = has_borrowed || is_borrowed(rooms)),
+         ...);
+        is_stale = is_stale || !(is_settled(rooms) && ...);
+        if (!is_stale) [[likely]]
+            return true;
+        return (settle(rooms) && ...) && make_sure(rooms...);
+    } else {
+        return (settle(rooms) && ...);
+    }
+}
+
+}  // namespace tenon::bind

@@ -1,0 +1,81 @@
+# tests/python/test_bound_containers.py: text and objects in lists, tuples and dicts that a function of the C API is given stay for the length of the call.
+from __future__ import annotations
+
+import gc
+
+import bound_hazards_capi as capi
+import pytest
+
+
+class Text(str):
+    """Notes when it goes."""
+
+    gone = 0
+
+    def __del__(self) -> None:
+        Text.gone += 1
+
+
+class Fresh(list):
+    """A list whose items are made when they are asked for, and are nobody else's."""
+
+    def __iter__(self):
+        return (make() for make in list.__iter__(self))
+
+
+def text(n: int) -> Text:
+    return Text(f"a text of some length, number {n}; ")
+
+
+def fresh(*numbers: int) -> Fresh:
+    return Fresh([lambda n=n: text(n) for n in numbers])
+
+
+ARGUMENTS = {
+    "views": lambda: fresh(1, 2, 3),
+    "pointers": lambda: fresh(1, 2, 3),
+    "objects": lambda: fresh(1, 2, 3),
+    "nested": lambda: Fresh([lambda: fresh(1, 2), lambda: fresh(3)]),
+    "in_tuple": lambda: fresh(1, 2, 3),
+    "in_dict": lambda: {"a": fresh(1, 2), "b": fresh(3)},
+    "maybe": lambda: fresh(1, 2, 3),
+    "deep": lambda: Fresh([lambda: Fresh([lambda: fresh(1, 2)]), lambda: Fresh([lambda: fresh(3)])]),
+}
+
+
+@pytest.mark.parametrize("function", ARGUMENTS)
+def test_F87_items_made_for_the_call_stay_for_the_call(function):
+    Text.gone = 0
+    argument = ARGUMENTS[function]()
+
+    def look() -> int:
+        gc.collect()
+        return Text.gone
+
+    before_it_was_read, said = getattr(capi, function)(argument, look)
+    assert before_it_was_read == 0
+    assert said == text(1) + text(2) + text(3)
+    gc.collect()
+    assert Text.gone == 6  # the three of the call, which nothing keeps after it, and those compared with
+
+
+def test_F87_a_list_that_is_emptied_meanwhile():
+    for function in ("views", "pointers", "objects", "maybe"):
+        items = [text(1), text(2)]
+
+        def empty(items=items) -> int:
+            items.clear()
+            gc.collect()
+            return 0
+
+        assert getattr(capi, function)(items, empty)[1] == text(1) + text(2)
+
+
+def test_F87_nothing_is_kept_when_the_call_is_refused():
+    Text.gone = 0
+    with pytest.raises(TypeError):
+        capi.views(Fresh([lambda: text(1), lambda: 3]), int)
+    with pytest.raises(TypeError):
+        capi.nested(Fresh([lambda: fresh(1, 2), lambda: 3]), int)
+    gc.collect()
+    assert Text.gone == 3
