@@ -33,6 +33,10 @@ def from_pointer(
         somebody still holds when the interpreter exits
     readonly: whether the memory must not be written to
 
+    Where the collector takes a cycle apart, the deleter runs after all finalizers of it. One that can reach the Tensor
+    itself, as a method of the object that has it, runs while there is still a Tensor, and must not give it to anybody.
+    NumPy's arrays hide what they hold from the collector: a cycle through one is never found.
+
     How much memory there is nobody can check: the shape must be true.
 
     >>> import ctypes, tenon

@@ -71,6 +71,10 @@ TEST(Number, Complex) {
     EXPECT_EQ(n.is, number::kind::complex);
     EXPECT_EQ(n.real, 1.5);
     EXPECT_EQ(n.imaginary, -2.0);
+    const std::uint16_t halves[2] = {0x3F80, 0xC040};
+    const number newer = read_number(dtype(18, 32), halves).value();
+    EXPECT_EQ(newer.real, 1.0);
+    EXPECT_EQ(newer.imaginary, -3.0);
 }
 
 TEST(Number, EveryTypeOfTheTableButHandlesAndVectors) {

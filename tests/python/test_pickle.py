@@ -223,7 +223,7 @@ def test_the_arguments_the_rest_starts_from_are_good():
         dict(buffer=memoryview(bytes(48))[::2]),
         dict(shape=(2, 4)), dict(shape=()), dict(shape=[2, 3]), dict(shape=(2, -3)), dict(shape=(-2, -3)),
         dict(shape=(2.0, 3)), dict(shape=(True, 6)), dict(shape=(2**62, 2**62)), dict(shape=(0, 2**80)),
-        dict(shape=(0, 2**62, 2**62), buffer=b""), dict(shape=(2**63, 0), buffer=b""), dict(shape=None),
+        dict(shape=(2**63, 0), buffer=b""), dict(shape=None),
         dict(shape=(1,) * 63 + (2, 3)), dict(shape=(2**62,) * 100_000),
         dict(strides=(3,)), dict(strides=(3, 1, 1)), dict(strides=(4, 1)), dict(strides=(0, 1)),
         dict(strides=(-3, -1)), dict(strides=(1, 1)), dict(strides=(2**62, 1)), dict(strides="31"),
