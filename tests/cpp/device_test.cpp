@@ -30,10 +30,11 @@ TEST(Device, Names) {
 }
 
 TEST(Device, WhatHasNoNameSurvivesAndPrintsAsANumber) {
-    for (const std::int32_t type : {0, 5, 6, 19, 20, 21, 99, -1, INT32_MAX, INT32_MIN}) {
+    for (const std::int32_t type : {0, 5, 6, 22, 99, -1, INT32_MAX, INT32_MIN}) {
         const device d(type, 4);
         EXPECT_FALSE(tenon::is_known(d)) << type;
         EXPECT_EQ(tenon::name(d), "device(" + std::to_string(type) + "):4");
+        EXPECT_EQ(device_from_name(tenon::name(d)), type > 0 ? std::optional(d) : std::nullopt);
         const device back{d.to_abi()};
         EXPECT_EQ(back, d);
         EXPECT_FALSE(d.is_host_accessible()) << type;
@@ -61,9 +62,35 @@ TEST(Device, Parsing) {
     EXPECT_EQ(device_from_name("cuda"), device(dc::cuda, 0));
     EXPECT_EQ(device_from_name("cuda:1"), device(dc::cuda, 1));
     EXPECT_EQ(device_from_name("rocm:2147483647"), device(dc::rocm, INT32_MAX));
-    for (const char* wrong : {"", ":", ":0", "cuda:", "cuda:-1", "cuda:+1", "cuda: 1", "cuda:1 ", "cuda:1x",
-                              "cuda:0x1", "cuda:1:2", "cuda:2147483648", "cuda:99999999999999999999", " cuda",
-                              "CUDA", "gpu", "cud", "cudaa", "device(99):0"})
+    EXPECT_EQ(device_from_name("tpu_host:1"), device(dc::tpu_host, 1));
+    EXPECT_EQ(device_from_name("device(99)"), device(99, 0));
+    EXPECT_EQ(device_from_name("device(99):7"), device(99, 7));
+    for (const char* wrong : {"",
+                              ":",
+                              ":0",
+                              "cuda:",
+                              "cuda:-1",
+                              "cuda:+1",
+                              "cuda: 1",
+                              "cuda:1 ",
+                              "cuda:1x",
+                              "cuda:0x1",
+                              "cuda:1:2",
+                              "cuda:2147483648",
+                              "cuda:99999999999999999999",
+                              " cuda",
+                              "CUDA",
+                              "gpu",
+                              "cud",
+                              "cudaa",
+                              "device(0):0",
+                              "device(-1):0",
+                              "device():0",
+                              "device(99",
+                              "device(",
+                              "device(99)x:0",
+                              "device(99):-1",
+                              "device(2147483648):0"})
         EXPECT_EQ(device_from_name(wrong), std::nullopt) << '"' << wrong << '"';
 }
 
