@@ -116,13 +116,15 @@ TEST(Dtype, EveryCodeBelongsToAtMostOneKind) {
         const dtype t{static_cast<std::uint8_t>(code), 8};
         const int kinds =
             t.is_signed_integer() + t.is_unsigned_integer() + t.is_floating() + t.is_complex() + t.is_bool();
-        const bool named = code <= tc::float4_e2m1fn && code != tc::opaque_handle;
+        const bool named = code <= tc::bcomplex && code != tc::opaque_handle;
         EXPECT_EQ(kinds, named ? 1 : 0) << code;
         EXPECT_EQ(t.is_integer(), code <= 1) << code;
     }
     EXPECT_TRUE(dtype(tc::bfloat, 16).is_floating());
     EXPECT_TRUE(dtype(tc::float4_e2m1fn, 4).is_floating());
     EXPECT_FALSE(dtype(tc::complex, 64).is_floating());
+    EXPECT_TRUE(dtype(tc::bcomplex, 32).is_complex());
+    EXPECT_EQ(dtype(tc::bcomplex, 32).alignment(), 2U);
     EXPECT_FALSE(dtype(tc::bool_, 8).is_floating());
 }
 

@@ -259,6 +259,8 @@ def _arrow_array(dtype: str, layout: Layout) -> list[Made]:
 
 
 def _arrow_tensor(dtype: str, layout: Layout) -> list[Made]:
+    if layout.name == "read-only" and dtype != "bool":
+        raise CannotMake("an Array does: this leaves as no legacy struct, as it leaves PyArrow as none")
     pa = _import("pyarrow")
     source = _or_cannot(lambda: _numpy_array(dtype, layout))
     x = _or_cannot(lambda: pa.Tensor.from_numpy(source))
