@@ -425,7 +425,6 @@ TEST(Validate, TheQuickCheckAndTheWholeOneAgree) {
         return draw(0, 5) == 0 ? draw(0, 3) : v;
     };
     static constexpr dtype types[] = {{tc::uint, 8}, {tc::float_, 32}, {tc::float_, 64}, {tc::complex, 128}};
-    __extension__ using wide = __int128;
     constexpr wide limit = wide{1} << 58U;
     int taken = 0;
     int left = 0;
