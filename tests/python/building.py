@@ -17,6 +17,7 @@ import tenon
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent  # cmake and ninja lie beside the interpreter
 WARNINGS = "-Wall -Wextra"
+PATIENCE = float(os.environ.get("TENON_TEST_TIMEOUT", "600")) / 2  # for one command, of what conftest.py gives a test
 
 
 def environment(**more: object) -> dict[str, str]:
@@ -34,7 +35,7 @@ def attempt(*command: object, **more: object) -> subprocess.CompletedProcess[str
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
 
 
