@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from isolation import SANITIZED
+from isolation import PATIENCE, SANITIZED
 
 import tenon
 
 ROOT = Path(__file__).parents[2]
 TOOLS = Path(sys.executable).parent  # cmake and ninja lie beside the interpreter
 WARNINGS = "-Wall -Wextra"
-PATIENCE = float(os.environ.get("TENON_TEST_TIMEOUT", "600")) / 2  # for one command, of what conftest.py gives a test
 
 
 def environment(**more: object) -> dict[str, str]:
@@ -35,7 +34,7 @@ def attempt(*command: object, **more: object) -> subprocess.CompletedProcess[str
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=PATIENCE,
+        timeout=300 * PATIENCE,
     )
 
 
