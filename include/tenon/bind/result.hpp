@@ -140,7 +140,8 @@ PyObject* to_object(T&& result) {
         py::ref made = py::ref::take(PyDict_New());
         for (auto& [key, item] : result) {
             const py::ref object = py::ref::take(made ? to_object(std::move(item)) : nullptr);
-            if (!object || py::call::set_dict_item(made.get(), key.c_str(), object.get()) != 0) return nullptr;
+            if (!object || py::call::set_dict_item(made.get(), key.c_str(), object.get()) != 0)
+                return nullptr;
         }
         return made.release();
     } else if constexpr (detail::is_tuple<value>) {

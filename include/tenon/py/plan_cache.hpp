@@ -44,7 +44,8 @@ TENON_HOT inline bool is_plan_of(const type_plan& plan, PyTypeObject* type) noex
     if (plan.type != type || plan.tag == 0 || plan.tag != version_tag(type)) return false;
     if (plan.any_interpreter) return true;
     const PyThreadState* const here = current_thread_state();
-    return here != nullptr && plan.interpreter == here->interp && plan.departures == interpreter::departures();
+    return here != nullptr && plan.interpreter == here->interp &&
+           plan.departures == interpreter::departures();
 }
 
 /// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
