@@ -352,11 +352,13 @@ def take_paddle(t: Any) -> Any:
     return load("paddle").from_dlpack(t)
 
 
+def for_reading(t: Any) -> Any:
+    """As for a library that never writes: a legacy struct may carry what is read-only."""
+    return _core.relaxed(t) if t.readonly else t
+
+
 def take_jax(t: Any) -> Any:
-    """Read-only memory by NumPy, as a user of JAX up to 0.11 would."""
-    if t.readonly and t.is_contiguous and t.device == "cpu":
-        return load("jax").device_put(load("numpy").asarray(t), load("jax").devices("cpu")[0])
-    return load("jax.numpy").from_dlpack(t)
+    return load("jax.numpy").from_dlpack(for_reading(t))
 
 
 def take_pyarrow(t: Any) -> Any:
@@ -403,7 +405,7 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "numba": lambda t: load("numpy").asarray(t),
     "torch": lambda t: load("torch").from_dlpack(t),
     "jax": take_jax,
-    "tensorflow": CONSUMERS["tensorflow"].take,
+    "tensorflow": lambda t: CONSUMERS["tensorflow"].take(for_reading(t)),
     "paddle": take_paddle,
     "tvm_ffi": CONSUMERS["tvm_ffi"].take,
     "pyarrow": take_pyarrow,

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 
 import gpu_matrix as matrix
@@ -285,6 +286,42 @@ def test_read_only_memory_of_a_gpu_warns_where_it_could_be_written_to():
         with pytest.warns(tenon.ReadOnlyWarning, match=f"{library} has no read-only"):
             t.to(library)
         assert "no read-only arrays" in tenon.explain(t, library).notes[0]
+
+
+@on_gpu
+def test_read_only_memory_of_a_gpu_is_shared_with_jax_and_it_warns_of_donation():
+    need_all(("jax", "torch"))
+    x = need("torch").arange(16.0, device="cuda")
+    t = tenon.asdlpack(x, readonly=True)
+    with pytest.warns(tenon.ReadOnlyWarning, match="donated"):
+        y = t.to("jax", copy=False)
+    assert y.unsafe_buffer_pointer() == x.data_ptr() and "donate" in tenon.explain(t, "jax").notes[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what came from there goes back without a word
+        assert tenon.asdlpack(y).to("jax", copy=False).unsafe_buffer_pointer() == x.data_ptr()
+
+
+@on_gpu
+def test_pinned_memory_of_torch_reaches_jax_without_a_copy():
+    need_all(("jax", "torch"))
+    jax = need("jax")
+    x = need("torch").arange(16.0).pin_memory()
+    for take in (jax.dlpack.from_dlpack, lambda t: t.to("jax", copy=False)):
+        y = take(tenon.asdlpack(x))
+        assert y.unsafe_buffer_pointer() == x.data_ptr() and float((y + 1)[3]) == 4  # on the CPU, where it can be computed with
+
+
+@on_gpu
+def test_pinned_memory_of_jax_goes_back():
+    need_all(("jax",))
+    jax = need("jax")
+    place = jax.sharding.SingleDeviceSharding(jax.devices("cuda")[0], memory_kind="pinned_host")
+    x = jax.device_put(jax.numpy.arange(16.0), place)
+    if x.__dlpack_device__()[0] != 3:
+        pytest.skip("this jax does not say that it is pinned")
+    t = tenon.asdlpack(x)
+    assert t.device == "cuda_host:0" and t.readonly
+    assert jax.dlpack.from_dlpack(t).unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
 
 
 @on_gpu
