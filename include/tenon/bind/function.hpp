@@ -227,10 +227,10 @@ private:
             [[unlikely]]
             return nullptr;
         if constexpr (std::is_void_v<Return>) {
-            foreign_code([&] { F(static_cast<Args&&>(std::get<I>(rooms).value())...); });
+            authors_code([&] { F(static_cast<Args&&>(std::get<I>(rooms).value())...); });
             return PyErr_Occurred() == nullptr ? ref::borrow(Py_None).release() : nullptr;
         } else {
-            return bind::to_object(foreign_code(
+            return bind::to_object(authors_code(
                 [&]() -> Return { return F(static_cast<Args&&>(std::get<I>(rooms).value())...); }));
         }
     }

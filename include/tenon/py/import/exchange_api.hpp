@@ -133,11 +133,14 @@ TENON_COLD [[nodiscard]] inline rung_result call_failed(error& why, const char* 
     return rung_result::refused;
 }
 
-/// Calls a function of the table. One that throws C++ exceptions breaks the rules, but not us.
+/// Calls a function of the table. One that throws C++ exceptions breaks the rules, but not us. That of a
+/// library which is known to do no more than `fill` a struct in runs no code of others.
 template <class Function, class Out>
-TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, Out* out) noexcept {
+TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, Out* out,
+                                             bool fills = false) noexcept {
     try {
-        return foreign_code([&] { return function(obj, out) == 0; });
+        if (!fills) TENON_FOREIGN_CODE_POINT();
+        return authors_code([&] { return function(obj, out) == 0; });
     } catch (...) {
         return false;
     }
@@ -264,7 +267,7 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
         return call_failed(why, null_function);
-    if (!succeeds(function, obj, &t)) [[unlikely]]
+    if (!succeeds(function, obj, &t, terms.honest)) [[unlikely]]
         return call_failed(why, silent_failure);
     if (!terms.honest) [[unlikely]] {
         out.ran_code = true;
