@@ -53,6 +53,7 @@ namespace detail {
         PyErr_SetString(PyExc_TypeError, "tenon: not a sequence");
         return {};
     }
+    if (PyList_CheckExact(obj)) return py::ref::take(py::call::list_items(obj));
     return py::ref::take(foreign_code([&] { return PySequence_Tuple(obj); }));
 }
 

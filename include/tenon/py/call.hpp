@@ -83,6 +83,30 @@ inline int dict_contains(PyObject* dict, PyObject* key) noexcept {
     return foreign_code([&] { return PyDict_Contains(dict, key); });
 }
 
+/// The items of a list at one moment, as a tuple: new, or null with an exception. CPython's own function
+/// reads where they are, then allocates, and then copies them: before 3.12 a finalizer that the collector
+/// runs in between may have made the list shorter.
+inline PyObject* list_items(PyObject* list) noexcept {
+#if defined(Py_GIL_DISABLED)
+    return foreign_code([&] { return PyList_AsTuple(list); });  // which locks the list
+#else
+    for (;;) {
+        const Py_ssize_t count = PyList_GET_SIZE(list);
+        PyObject* const items = foreign_code([&] { return PyTuple_New(count); });
+        if (items == nullptr) return nullptr;
+        if (count == PyList_GET_SIZE(list)) {
+            for (Py_ssize_t i = 0; i < count; ++i) {
+                PyObject* const item = PyList_GET_ITEM(list, i);
+                Py_INCREF(item);
+                PyTuple_SET_ITEM(items, i, item);
+            }
+            return items;
+        }
+        Py_DECREF(items);  // empty
+    }
+#endif
+}
+
 inline PyObject* attr(PyObject* obj, PyObject* name) noexcept {
     return foreign_code([&] { return PyObject_GetAttr(obj, name); });
 }

@@ -76,7 +76,7 @@ namespace detail {
 
 /// The items of a tuple or list, without the iterator a subclass may bring.
 [[nodiscard]] inline ref as_tuple(PyObject* value) noexcept {
-    return ref::take(PyList_Check(value) ? PyList_AsTuple(value)
+    return ref::take(PyList_Check(value) ? call::list_items(value)
                                          : PyTuple_GetSlice(value, 0, PyTuple_GET_SIZE(value)));
 }
 
