@@ -848,8 +848,15 @@ def test_devices_that_cannot_be():
     for device_type, device_id in ((CUDA, -1), (CUDA, 2**31), (CUDA, -(2**63)), (CUDA_HOST, -2)):
         refused(Device({**numbers(), "device_type": device_type, "device_id": device_id}), "device",
                 tenon.MalformedError)
-    for device_type in (0, 5, 99, -1):
-        refused(Device({**numbers(), "device_type": device_type, "device_id": 0}), "device kind")
+    for device_type in (0, -1):
+        refused(Device({**numbers(), "device_type": device_type, "device_id": 0}), "no such kind of device")
+
+
+@isolated
+def test_devices_without_a_name_are_carried():
+    for device_type in (5, 99):
+        seen = taken(Device({**numbers(), "device_type": device_type, "device_id": 3}))
+        assert seen.device == f"device({device_type}):3"
 
 
 @isolated

@@ -95,9 +95,6 @@ struct float_format {
     return negative ? -magnitude : magnitude;
 }
 
-/// Two of bfloat16: in DLPack after 1.3.
-inline constexpr std::uint8_t complex_bfloat = 18;
-
 template <class T>
 [[nodiscard]] T read_as(const void* at) noexcept {
     T value;
@@ -155,8 +152,9 @@ template <class T>
             return number{kind::natural, static_cast<std::int64_t>(bits >> unused)};
         return number{kind::integer, static_cast<std::int64_t>(bits) >> unused};
     }
-    if (type.is_complex() || type.code == detail::complex_bfloat) {
-        const dtype part{type.is_complex() ? abi::type_code::float_ : abi::type_code::bfloat,
+    if (type.is_complex()) {
+        const bool brief = type.code == abi::type_code::bcomplex;
+        const dtype part{brief ? abi::type_code::bfloat : abi::type_code::float_,
                          static_cast<std::uint8_t>(type.bits / 2)};
         const auto real = detail::read_real(part, at);
         const auto imaginary = detail::read_real(part, static_cast<const char*>(at) + part.itemsize());
