@@ -78,6 +78,20 @@ def test_F84_function():
     collected(b)
 
 
+def test_F84_function_of_a_module():
+    """Without a closure: what is cleared of it first is its code."""
+    told = run_isolated(
+        "import ctypes, gc, tenon\n"
+        "block = (ctypes.c_double * 4)()\n"
+        "def free(address): print('freed', address == ctypes.addressof(block))\n"
+        "free.t = tenon.from_pointer(ctypes.addressof(block), (4,), 'float64', deleter=free)\n"
+        "del free\n"
+        "gc.collect()\n"
+        "print('collected')\n"
+    )
+    assert told.split("\n") == ["freed True", "collected", ""]
+
+
 @isolated
 def test_F84_method():
     b = Block()
