@@ -96,8 +96,9 @@ PyObject* meanings(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept 
     const dtype type(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits));
     py::ref all = py::ref::take(PyTuple_New(Py_ssize_t{1} << bits));
     for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(all.get()); ++i) {
-        const auto element = static_cast<std::uint8_t>(i);
-        const auto value = read_number(type, &element);
+        // As wide as the widest: compilers see all of them read.
+        alignas(8) const std::uint8_t element[16] = {static_cast<std::uint8_t>(i)};
+        const auto value = read_number(type, element);
         if (!value) return argument::wrong("code", "that of a type known here", args[0]), nullptr;
         PyObject* const item = py::to_python(*value);
         if (item == nullptr) return nullptr;

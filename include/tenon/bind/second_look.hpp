@@ -51,7 +51,7 @@ enum class sight : unsigned char {
     py::acquired now;
     error why{};
     const py::rung_result got =
-        py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now, {}, why);
+        py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now, why);
     if (got == py::rung_result::raised) PyErr_Clear();
     const bool still = got == py::rung_result::taken && is_same_memory(now, taken) && !flags.is_lazy(obj) &&
                        (!writable || !flags.requires_grad(obj));

@@ -40,9 +40,8 @@ public:
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
     [[nodiscard]] static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
-                                              abi::dl_version version, keep_alive& owner,
-                                              import_policy policy = {}) noexcept {
-        return adopt_here(t, flags, version, owner, policy);
+                                              abi::dl_version version, keep_alive& owner) noexcept {
+        return adopt_here(t, flags, version, owner);
     }
 
     /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`
@@ -180,20 +179,19 @@ public:
     }
 
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
-    [[nodiscard]] static result<tensor> take(foreign& received, import_policy policy = {}) noexcept {
+    [[nodiscard]] static result<tensor> take(foreign& received) noexcept {
         keep_alive owner(received.get(), received.is_versioned() ? release_versioned : release_legacy);
-        auto made = take_as(received, owner, policy);
+        auto made = take_as(received, owner);
         owner.disown();
         return made;
     }
 
     /// `take`, with an owner of the caller's making in place of the bare deleter. On failure both arguments
     /// are left as they were.
-    [[nodiscard]] static result<tensor> take_as(foreign& received, keep_alive& owner,
-                                                import_policy policy = {}) noexcept {
+    [[nodiscard]] static result<tensor> take_as(foreign& received, keep_alive& owner) noexcept {
         auto seen = received.describe();
         if (!seen) return seen.error();
-        auto made = adopt(seen->tensor, seen->flags, seen->version, owner, policy);
+        auto made = adopt(seen->tensor, seen->flags, seen->version, owner);
         if (made) received.disown();
         return made;
     }
@@ -237,8 +235,8 @@ private:
 
     /// `adopt`, inlined: what is known of a description when it is compiled need not be checked.
     TENON_HOT [[nodiscard]] static result<tensor> adopt_here(const abi::dl_tensor& t, std::uint64_t flags,
-                                                             abi::dl_version version, keep_alive& owner,
-                                                             import_policy policy) noexcept {
+                                                             abi::dl_version version,
+                                                             keep_alive& owner) noexcept {
         // Every path returns the one object, so that it is made where the caller wants it.
         result<tensor> made(std::in_place, key{});
         if (auto ok = detail::validator::check_arrays(t); !ok) {
@@ -249,7 +247,7 @@ private:
             made.fail(out_of_memory("shape"));
             return made;
         }
-        if (auto ok = detail::validator::check(t, flags, version, made->storage(), policy, *made); !ok)
+        if (auto ok = detail::validator::check(t, flags, version, made->storage(), *made); !ok)
             made.fail(ok.error());
         else
             made->owner_ = std::move(owner);
@@ -259,8 +257,7 @@ private:
     TENON_HOT [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info,
                                                             keep_alive& owner) noexcept {
         if (auto ok = info.check(); !ok) return ok.error();
-        auto made =
-            adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner, {});
+        auto made = adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner);
         if (made) made->stream_ = info.stream();
         return made;
     }

@@ -15,9 +15,6 @@
 
 namespace tenon {
 
-/// What a caller lets through that a careful reader would not: nothing so far.
-struct import_policy {};
-
 namespace detail {
 
 /// One axis of a description, as it came.
@@ -49,22 +46,13 @@ struct validator {
     }
 
     /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 *
-    /// ndim values), null strides as row-major ones. The strides of all axes that are stepped along are or-ed
-    /// into `odd_steps`, if given (not those that were null).
+    /// ndim values), null strides as row-major ones.
     TENON_HOT [[nodiscard]] static result<void> check(const abi::dl_tensor& t, std::uint64_t flags,
                                                       abi::dl_version version, std::int64_t* storage,
-                                                      import_policy policy, tensor_ref& out,
-                                                      std::int64_t* odd_steps = nullptr) noexcept {
-        if (t.strides == nullptr && t.ndim != 0)
-            return check_row_major(t, flags, version, storage, policy, out);
-        std::int64_t steps = 0;
-        auto checked = check_axes(t, flags, version, storage, policy, out, [&](std::size_t i) {
-            const raw_axis a{read(t.shape, i), read(t.strides, i)};
-            steps |= a.extent > 1 ? a.stride : 0;
-            return a;
-        });
-        if (odd_steps != nullptr) *odd_steps |= steps;
-        return checked;
+                                                      tensor_ref& out) noexcept {
+        if (t.strides == nullptr && t.ndim != 0) return check_row_major(t, flags, version, storage, out);
+        return check_axes(t, flags, version, storage, out,
+                          [&](std::size_t i) { return raw_axis{read(t.shape, i), read(t.strides, i)}; });
     }
 
     /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and
@@ -72,15 +60,14 @@ struct validator {
     template <class Axis>
     TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
                                                            abi::dl_version version, std::int64_t* storage,
-                                                           import_policy policy, tensor_ref& out,
-                                                           Axis&& axis) noexcept {
+                                                           tensor_ref& out, Axis&& axis) noexcept {
         const bool ordinary_kind = is_ordinary_kind(t, flags);
         if (is_ordinary_layout(t, dtype(t.dtype).itemsize(), flags, version, storage, out, axis) &&
             ordinary_kind) [[likely]]
             return {};
         const abi::dl_tensor whole =
             t;  // in memory for this call alone: on the other path it stays in registers
-        return check_stored(whole, flags, version, storage, policy, out);
+        return check_stored(whole, flags, version, storage, out);
     }
 
     /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
@@ -141,7 +128,6 @@ struct validator {
     TENON_COLD [[nodiscard]] static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
                                                               abi::dl_version version,
                                                               const std::int64_t* storage,
-                                                              import_policy /*policy*/,
                                                               tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
         const dtype type{t.dtype};
@@ -244,7 +230,7 @@ private:
     /// Row-major strides reach no further than the product of the extents: no step has to be looked at.
     TENON_HOT [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
                                                                 abi::dl_version version,
-                                                                std::int64_t* storage, import_policy policy,
+                                                                std::int64_t* storage,
                                                                 tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
         std::int64_t size = 1;
@@ -261,16 +247,18 @@ private:
             fill(t, flags, version, storage, size, out);
             return {};
         }
-        return check_row_major_fully(t, flags, version, storage, policy, out);
+        return check_row_major_fully(t, flags, version, storage, out);
     }
 
     /// `storage` has the extents already.
-    TENON_COLD [[nodiscard]] static result<void> check_row_major_fully(
-        const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version, std::int64_t* storage,
-        import_policy policy, tensor_ref& out) noexcept {
+    TENON_COLD [[nodiscard]] static result<void> check_row_major_fully(const abi::dl_tensor& t,
+                                                                       std::uint64_t flags,
+                                                                       abi::dl_version version,
+                                                                       std::int64_t* storage,
+                                                                       tensor_ref& out) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
         fill_row_major({storage, n}, storage + n);
-        return check_stored(t, flags, version, storage, policy, out);
+        return check_stored(t, flags, version, storage, out);
     }
 
     /// An element type without a name here (a newer DLPack's, a vector) is carried, as so many bits that are

@@ -29,7 +29,6 @@ struct import_options {
     bool trust_legacy = false;  ///< a legacy struct cannot say "read-only": believe that it is not
     bool for_cuda = false;      ///< memory that is the host's and a GPU's is wanted as the GPU's
 
-    [[nodiscard]] import_policy policy() const noexcept { return {}; }
     [[nodiscard]] bool wants_host() const noexcept { return to == device{}; }
     /// Whether memory there is where it was asked for: anywhere unless asked, and host memory counts as the
     /// CPU's.
@@ -109,25 +108,22 @@ public:
     acquired(const acquired&) = delete;
     acquired& operator=(const acquired&) = delete;
 
-    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed). The
-    /// strides of all axes that are stepped along are or-ed into `odd_steps`, if given.
+    /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
     TENON_HOT [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                               abi::dl_version version, import_policy policy,
-                                               std::int64_t* odd_steps = nullptr) noexcept {
+                                               abi::dl_version version) noexcept {
         if (auto ok = tenon::detail::validator::check_arrays(t); !ok) [[unlikely]]
             return ok;
-        return tenon::detail::validator::check(t, flags, version, storage, policy, *this, odd_steps);
+        return tenon::detail::validator::check(t, flags, version, storage, *this);
     }
     /// The same when shape and strides have been written to `storage` already.
-    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags,
-                                            import_policy policy) noexcept {
-        return tenon::detail::validator::check_stored(t, flags, {0, 0}, storage, policy, *this);
+    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
+        return tenon::detail::validator::check_stored(t, flags, {0, 0}, storage, *this);
     }
     /// The same when the axes come from `axis(i)`. None of these protocols states a DLPack version.
     template <class Axis>
     TENON_HOT [[nodiscard]] result<void> admit_axes(const abi::dl_tensor& t, std::uint64_t flags,
-                                                    import_policy policy, Axis&& axis) noexcept {
-        return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, policy, *this, axis);
+                                                    Axis&& axis) noexcept {
+        return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, *this, axis);
     }
 
     /// Where the memory is ready; none stated means the default stream.

@@ -63,7 +63,7 @@ inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
     }
     const std::uint64_t flags =
         versioned || options.trust_legacy ? seen->flags : seen->flags | abi::flag::read_only;
-    if (auto ok = out.admit(seen->tensor, flags, seen->version, options.policy()); !ok) {
+    if (auto ok = out.admit(seen->tensor, flags, seen->version); !ok) {
         why = ok.error();
         return rung_result::refused;
     }

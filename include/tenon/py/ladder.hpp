@@ -115,10 +115,9 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 
 /// Asks a type that has something better for a buffer all the same, because it is quicker. What the buffer
 /// protocol cannot say (an accelerator, bfloat16) `__dlpack__` may, so an ordinary exception only means "no".
-[[nodiscard]] inline rung_result speculate_on_buffer(PyObject* obj, bool immutable, import_policy policy,
-                                                     interpreter& here, acquired& out, error& why,
-                                                     ref& swallowed) noexcept {
-    const rung_result got = buffer::take(obj, immutable, policy, here, out, why);
+[[nodiscard]] inline rung_result speculate_on_buffer(PyObject* obj, bool immutable, interpreter& here,
+                                                     acquired& out, error& why, ref& swallowed) noexcept {
+    const rung_result got = buffer::take(obj, immutable, here, out, why);
     if (got != rung_result::raised || is_no_answer_pending()) return got;
     swallowed = pending_exception();
     prefer_buffer(Py_TYPE(obj), false);
@@ -234,7 +233,6 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
     bool settled_by_numpy = false;
     const auto numpy_settles = [&] { return settled_by_numpy = answer == rung_result::refused; };
-    const import_policy policy = options.policy();
     // Rungs that know no other place are left out where there is a better one to ask.
     const bool host_will_do = !options.to || options.wants_host();
     if (plan.masked) {
@@ -265,20 +263,18 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                                   why = refused("exchange table", plan.table_fault);
                                   return rung_result::refused;
                               }
-                              if (!out.owning) return exchange::borrow(obj, plan, writable, policy, out, why);
-                              const rung_result got =
-                                  exchange::own(obj, plan, writable, policy, *here, out, why);
+                              if (!out.owning) return exchange::borrow(obj, plan, writable, out, why);
+                              const rung_result got = exchange::own(obj, plan, writable, *here, out, why);
                               return got == rung_result::taken ? follow(options, out, why) : got;
                           }) ||
                   is_settled() ||
                   ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
-                          [&] { return numpy::take(obj, policy, here, out, why); }) ||
+                          [&] { return numpy::take(obj, here, out, why); }) ||
                   numpy_settles() ||
                   (plan.prefer_buffer && host_will_do &&
                    ends_at(rung::buffer_protocol, true,
                            [&] {
-                               return speculate_on_buffer(obj, plan.immutable, policy, *here, out, why,
-                                                          swallowed);
+                               return speculate_on_buffer(obj, plan.immutable, *here, out, why, swallowed);
                            })) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
                           [&] {
@@ -291,11 +287,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                    ((!cuda_first && cuda_interface()) ||
                     (!plan.prefer_buffer &&
                      ends_at(rung::buffer_protocol, plan.has_buffer,
-                             [&] { return buffer::take(obj, plan.immutable, policy, *here, out, why); })) ||
+                             [&] { return buffer::take(obj, plan.immutable, *here, out, why); })) ||
                     ends_at(rung::array_interface, true,
                             [&] {
-                                const rung_result got =
-                                    array_interface::take(obj, plan, policy, *here, out, why);
+                                const rung_result got = array_interface::take(obj, plan, *here, out, why);
                                 return got == rung_result::taken ? unless_fresh(options, out, why) : got;
                             }))) ||
                   ends_at(rung::arrow, true,
@@ -331,15 +326,15 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     if (plan.direct == direct_way::exchange_table && !out.owning) {
         tried.which = rung::exchange_table;
         if (plan.honest_borrow) [[likely]]  // whose function does not come back here
-            return exchange::borrow(obj, plan, writable, {}, out, tried.why);
+            return exchange::borrow(obj, plan, writable, out, tried.why);
         const nesting_level level;
-        return level ? exchange::borrow(obj, plan, writable, {}, out, tried.why) : rung_result::raised;
+        return level ? exchange::borrow(obj, plan, writable, out, tried.why) : rung_result::raised;
     }
     interpreter* const home = interpreter::current();
     if (home == nullptr) return rung_result::raised;
     if (plan.direct == direct_way::numpy_struct) {
         tried.which = rung::numpy_struct;
-        return numpy::take(obj, {}, home, out, tried.why);
+        return numpy::take(obj, home, out, tried.why);
     }
     out.ran_code = true;
     const nesting_level level;
@@ -347,12 +342,12 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     switch (plan.direct) {
         case direct_way::exchange_table:
             tried.which = rung::exchange_table;
-            return exchange::own(obj, plan, writable, {}, *home, out, tried.why);
+            return exchange::own(obj, plan, writable, *home, out, tried.why);
         case direct_way::buffer:
             tried.which = rung::buffer_protocol;
             return plan.prefer_buffer
-                       ? speculate_on_buffer(obj, plan.immutable, {}, *home, out, tried.why, tried.swallowed)
-                       : buffer::take(obj, plan.immutable, {}, *home, out, tried.why);
+                       ? speculate_on_buffer(obj, plan.immutable, *home, out, tried.why, tried.swallowed)
+                       : buffer::take(obj, plan.immutable, *home, out, tried.why);
         case direct_way::plain_dlpack: {
             const type_plan known = plan;  // a copy: foreign code runs
             tried.which = rung::count;     // the ladder asks it again, in other words

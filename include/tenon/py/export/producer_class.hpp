@@ -56,7 +56,7 @@ struct TENON_PRIVATE class_source {
             }
             const tensor_info info = describe(*object);
             auto ok = info.check();
-            if (ok) ok = room.admit(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, {});
+            if (ok) ok = room.admit(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor});
             if (ok) room.set_stream(info.stream());
             if (ok) return &room;
             raise(ok.error(), std::string("tenon: describe() of '") + Py_TYPE(self)->tp_name + "': ");

@@ -54,8 +54,8 @@ namespace detail {
 
 /// Holds the buffer that stands behind the description, and checks that no element lies outside it.
 [[nodiscard]] inline rung_result take_from_buffer(PyObject* source, std::int64_t offset, bool immutable,
-                                                  const interface_description& said, import_policy policy,
-                                                  interpreter& here, acquired& out, error& why) noexcept {
+                                                  const interface_description& said, interpreter& here,
+                                                  acquired& out, error& why) noexcept {
     Py_buffer* held = nullptr;
     if (const auto got = hold_buffer(source, PyBUF_SIMPLE, here, out, held, why); got != rung_result::taken)
         return got;
@@ -76,7 +76,7 @@ namespace detail {
                            nullptr,
                            0};
     const std::uint64_t flags = held->readonly != 0 || immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, policy); !ok) return give_up(ok.error());
+    if (auto ok = out.admit_stored(t, flags); !ok) return give_up(ok.error());
     if (out.empty()) return rung_result::taken;
     // Validated: these products fit. Nothing is added to them, since a sum might not.
     const element_span span = touched_span(out.shape(), out.strides()).value_or(element_span{});
@@ -90,8 +90,8 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the interface; the object and the dictionary are both kept, since either may own the memory (F71).
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, import_policy policy,
-                                      interpreter& here, acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, interpreter& here, acquired& out,
+                                      error& why) noexcept {
     interface_fields fields;
     ref dict;
     if (plan.array_interface != attribute_place::nowhere) {
@@ -132,8 +132,7 @@ namespace detail {
             return rung_result::refused;
         }
         const bool fresh = fields.data && detail::is_fresh(source, has_dict ? dict.get() : nullptr);
-        const auto got =
-            detail::take_from_buffer(source, offset, plan.immutable, said, policy, here, out, why);
+        const auto got = detail::take_from_buffer(source, offset, plan.immutable, said, here, out, why);
         if (got == rung_result::taken && fresh && !out.empty()) out.mark_copied();
         return got;
     }
@@ -141,7 +140,7 @@ namespace detail {
     const abi::dl_tensor t{
         said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, policy); !ok) {
+    if (auto ok = out.admit_stored(t, flags); !ok) {
         why = ok.error();
         return rung_result::refused;
     }

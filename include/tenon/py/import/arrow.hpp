@@ -97,25 +97,25 @@ inline void release_array(void* subject, void* home) noexcept {
 
 /// Describes the elements in `out`; takes nothing over.
 [[nodiscard]] inline result<void> admit(const layout::item_type& type, const layout::elements& found,
-                                        device where, import_policy policy, acquired& out) noexcept {
+                                        device where, acquired& out) noexcept {
     const std::int32_t rank = layout::fill_axes(type, found.length, out.storage);
     const abi::dl_tensor t{
         const_cast<void*>(found.data), where.to_abi(), rank, type.type.to_abi(), nullptr, nullptr, 0};
-    return out.admit_stored(t, abi::flag::read_only, policy);
+    return out.admit_stored(t, abi::flag::read_only);
 }
 
 /// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On
 /// failure it is left as it was.
 [[nodiscard]] inline rung_result take_array(abi::arrow_array& array, const abi::arrow_array& seen,
                                             const layout::item_type& type, device where, bool readable,
-                                            bool only_look, import_policy policy, interpreter& here,
-                                            acquired& out, error& why) noexcept {
+                                            bool only_look, interpreter& here, acquired& out,
+                                            error& why) noexcept {
     const auto found = layout::find_elements(seen, type, readable);
     if (!found) {
         why = found.error();
         return rung_result::refused;
     }
-    if (auto ok = admit(type, *found, where, policy, out); !ok) {
+    if (auto ok = admit(type, *found, where, out); !ok) {
         why = ok.error();
         return rung_result::refused;
     }
@@ -169,8 +169,8 @@ inline void drop(ref& answer) noexcept {
     answer = ref();
 }
 
-[[nodiscard]] inline rung_result take_host_pair(ref answer, const import_options& options, interpreter& here,
-                                                acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take_host_pair(ref answer, interpreter& here, acquired& out,
+                                                error& why) noexcept {
     const auto take = [&] {
         capsule_pair<abi::arrow_array> given;
         layout::item_type type;
@@ -186,8 +186,7 @@ inline void drop(ref& answer) noexcept {
             return rung_result::refused;
         }
         const abi::arrow_array seen = *given.array;
-        return take_array(*given.array, seen, type, device{}, true, must_stay(out, answer), options.policy(),
-                          here, out, why);
+        return take_array(*given.array, seen, type, device{}, true, must_stay(out, answer), here, out, why);
     };
     const rung_result taken = take();
     drop(answer);
@@ -240,8 +239,8 @@ inline void drop(ref& answer) noexcept {
             return refuse(refused("device", "the data is not on the device asked for", where.type,
                                   options.to.value_or(device{}).type));
         return take_array(given.array->array, seen.array, type, where,
-                          where.is_host_accessible() && event == nullptr, must_stay(out, answer),
-                          options.policy(), here, out, why);
+                          where.is_host_accessible() && event == nullptr, must_stay(out, answer), here, out,
+                          why);
     };
     const rung_result taken = take();
     if (taken == rung_result::taken) {
@@ -326,8 +325,8 @@ template <class Function, class Struct>
     return rung_result::refused;
 }
 
-[[nodiscard]] inline rung_result take_stream(ref answer, const import_options& options, interpreter& here,
-                                             acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take_stream(ref answer, interpreter& here, acquired& out,
+                                             error& why) noexcept {
     const auto refuse = [&](const error& e) {
         why = e;
         return rung_result::refused;
@@ -364,12 +363,11 @@ template <class Function, class Struct>
     received<abi::arrow_array> chunk;
     if (const auto got = only_chunk(stream.held, chunk, why); got != rung_result::taken) return got;
     if (chunk.held.release == nullptr) {
-        if (auto empty = admit(type, {}, device{}, options.policy(), out); !empty)
-            return refuse(empty.error());
+        if (auto empty = admit(type, {}, device{}, out); !empty) return refuse(empty.error());
         return rung_result::taken;
     }
     const abi::arrow_array seen = chunk.held;
-    return take_array(chunk.held, seen, type, device{}, true, false, options.policy(), here, out, why);
+    return take_array(chunk.held, seen, type, device{}, true, false, here, out, why);
 }
 
 [[nodiscard]] inline ref ask(PyObject* obj, attribute_place place, PyObject* name, bool& found) noexcept {
@@ -419,7 +417,7 @@ template <class Function, class Struct>
 
     bool found = false;
     ref answer = detail::ask(obj, plan.arrow_array, here.arrow_array, found);
-    if (answer) return detail::take_host_pair(std::move(answer), options, here, out, why);
+    if (answer) return detail::take_host_pair(std::move(answer), here, out, why);
     if (PyErr_Occurred() != nullptr) {
         if (!found || plan.arrow_device_array == attribute_place::nowhere || !is_refusal_pending())
             return rung_result::raised;
@@ -435,7 +433,7 @@ template <class Function, class Struct>
     if (const auto got = detail::take_device(obj, plan, options, here, out, why); got != rung_result::absent)
         return got;
     answer = detail::ask(obj, plan.arrow_stream, here.arrow_stream, found);
-    if (answer) return detail::take_stream(std::move(answer), options, here, out, why);
+    if (answer) return detail::take_stream(std::move(answer), here, out, why);
     return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
 }
 

@@ -19,8 +19,7 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
 namespace detail {
 
 /// Turns a filled Py_buffer into a checked tensor. Every field is the exporter's word and is looked at.
-[[nodiscard]] inline rung_result read(const Py_buffer& b, import_policy policy, acquired& out,
-                                      error& why) noexcept {
+[[nodiscard]] inline rung_result read(const Py_buffer& b, acquired& out, error& why) noexcept {
     const auto refuse = [&](const error& e) {
         why = e;
         return rung_result::refused;
@@ -59,7 +58,7 @@ namespace detail {
     bool whole_steps = true;
     if (b.strides != nullptr) {
         const element_steps steps(b.itemsize);
-        auto ok = out.admit_axes(t, flags, policy, [&](std::size_t i) {
+        auto ok = out.admit_axes(t, flags, [&](std::size_t i) {
             const std::int64_t n_here = extent(i);
             whole_steps &= steps.are_whole(b.strides[i]) || n_here <= 1;
             return tenon::detail::raw_axis{n_here, steps.count(b.strides[i])};
@@ -68,7 +67,7 @@ namespace detail {
     } else {
         for (std::size_t i = 0; i < n; ++i) out.storage[i] = extent(i);
         fill_row_major({out.storage, n}, out.storage + n);
-        if (auto ok = out.admit_stored(t, flags, policy); !ok) return refuse(ok.error());
+        if (auto ok = out.admit_stored(t, flags); !ok) return refuse(ok.error());
     }
     if (!whole_steps && !out.empty()) return refuse(broken_step(out.shape(), b.strides, b.itemsize));
     if (out.nbytes() != b.len) {
@@ -82,12 +81,12 @@ namespace detail {
 
 /// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a
 /// bytearray or mmap cannot be resized or closed meanwhile.
-[[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, import_policy policy, interpreter& here,
-                                      acquired& out, error& why) noexcept {
+[[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, interpreter& here, acquired& out,
+                                      error& why) noexcept {
     Py_buffer* held = nullptr;
     rung_result got = hold_buffer(obj, PyBUF_FULL_RO, here, out, held, why);
     if (got != rung_result::taken) return got;
-    got = detail::read(*held, policy, out, why);
+    got = detail::read(*held, out, why);
     if (got != rung_result::taken) out.owner.reset();
     if (got == rung_result::taken && immutable) out.mark_read_only();
     return got;

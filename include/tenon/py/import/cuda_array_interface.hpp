@@ -103,7 +103,7 @@ namespace detail {
     const device first{abi::device_code::cuda, 0};
     const abi::dl_tensor t{said.address, first.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
     const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags, options.policy()); !ok) return refuse(ok.error());
+    if (auto ok = out.admit_stored(t, flags); !ok) return refuse(ok.error());
     const auto where = detail::true_device(out, options);
     if (!where) return refuse(where.error());
     out.set_device(*where);

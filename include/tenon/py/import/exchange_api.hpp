@@ -230,7 +230,7 @@ TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexc
 }
 
 [[nodiscard]] inline rung_result own_once(PyObject* obj, table_terms terms, grad_rule grad, interpreter& home,
-                                          acquired& out, import_policy policy, error& why) noexcept {
+                                          acquired& out, error& why) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
     const auto function = terms.table->managed_tensor_from_py_object_no_sync;
     if (function == nullptr) return call_failed(why, null_function);
@@ -248,7 +248,7 @@ TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexc
         return rung_result::refused;
     }
     const std::uint64_t flags = terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
-    if (auto admitted = out.admit(seen->tensor, flags, seen->version, policy); !admitted) {
+    if (auto admitted = out.admit(seen->tensor, flags, seen->version); !admitted) {
         why = admitted.error();
         return rung_result::refused;
     }
@@ -262,7 +262,7 @@ TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexc
 
 /// A call of the borrowing function, and nothing else.
 TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_terms terms, acquired& out,
-                                                       import_policy policy, error& why) noexcept {
+                                                       error& why) noexcept {
     abi::dl_tensor t{};
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
@@ -274,7 +274,7 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
         if (PyErr_Occurred() != nullptr) return rung_result::raised;
     }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit(t, flags, terms.table->header.version, policy); !ok) [[unlikely]] {
+    if (auto ok = out.admit(t, flags, terms.table->header.version); !ok) [[unlikely]] {
         why = ok.error();
         return rung_result::refused;
     }
@@ -284,12 +284,12 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
 /// Notes the stream that the library works on. A function that we do not know may run anything: what it lent
 /// before is stale then, and borrowed once more.
 [[nodiscard]] inline rung_result note_stream_borrowed(PyObject* obj, table_terms terms, acquired& out,
-                                                      import_policy policy, error& why) noexcept {
+                                                      error& why) noexcept {
     if (!note_current_stream(*terms.table, terms.honest, out)) return rung_result::raised;
     if (terms.honest) return rung_result::taken;
     const device where = out.device();
     void* const stream = out.stream();
-    if (const auto got = call_borrow(obj, terms, out, policy, why); got != rung_result::taken) return got;
+    if (const auto got = call_borrow(obj, terms, out, why); got != rung_result::taken) return got;
     if (out.device() != where) {
         why = refused("device", "the tensor was moved while it was imported", out.device(), where);
         return rung_result::refused;
@@ -300,11 +300,11 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
 
 /// A borrowing call, with the stream.
 TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, table_terms terms, acquired& out,
-                                                       import_policy policy, error& why) noexcept {
-    const rung_result got = call_borrow(obj, terms, out, policy, why);
+                                                       error& why) noexcept {
+    const rung_result got = call_borrow(obj, terms, out, why);
     if (got != rung_result::taken || !out.device().has_streams()) [[likely]]
         return got;
-    return note_stream_borrowed(obj, terms, out, policy, why);
+    return note_stream_borrowed(obj, terms, out, why);
 }
 
 /// How often something is taken anew that changed while it was looked at.
@@ -321,9 +321,9 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
 /// struct is good only until then: it is borrowed a second time, and must be the same.
 [[nodiscard]] inline rung_result borrow_guarded(PyObject* obj, table_terms terms, const tensor_guards& guards,
                                                 grad_rule grad, const interpreter& names, acquired& out,
-                                                import_policy policy, error& why) noexcept {
+                                                error& why) noexcept {
     for (int round = 0; round < most_rounds; ++round) {
-        rung_result got = borrow_once(obj, terms, out, policy, why);
+        rung_result got = borrow_once(obj, terms, out, why);
         if (got != rung_result::taken) return got;
         guard_verdict asked;
         const void* const data = out.data();
@@ -331,7 +331,7 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
         if (guards.asked) {
             asked = ask_guards(obj, guards, grad, names);
             if (!asked.allowed) return rung_result::raised;
-            got = borrow_once(obj, terms, out, policy, why);
+            got = borrow_once(obj, terms, out, why);
             if (got != rung_result::taken) return got;
         }
         const guard_verdict told = ask_flags(obj, terms.flags, grad);
@@ -362,23 +362,23 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
 /// one that does not show addresses), the table's owning call has to do.
 [[nodiscard]] inline rung_result own_storage(PyObject* obj, table_terms terms, const tensor_guards& guards,
                                              grad_rule grad, interpreter& home, acquired& out,
-                                             import_policy policy, error& why) noexcept {
+                                             error& why) noexcept {
     std::optional<torch_library::memory> last;
     const void* last_data = nullptr;
     for (int round = 0; round < most_rounds; ++round) {
         const ref storage = guards.storage.fetch(obj, home.untyped_storage);
         if (!storage)
             return PyErr_Occurred() != nullptr ? rung_result::raised : call_failed(why, silent_failure);
-        const rung_result got = borrow_guarded(obj, terms, guards, grad, home, out, policy, why);
+        const rung_result got = borrow_guarded(obj, terms, guards, grad, home, out, why);
         if (got != rung_result::taken) return got;
         const auto owned = guards.torch->memory_of(storage.get(), home);
-        if (!owned) return own_once(obj, terms, grad, home, out, policy, why);
+        if (!owned) return own_once(obj, terms, grad, home, out, why);
         if (out.empty() || lies_in(out, *owned)) {
             out.owner = py::detail::keep_object(storage.get(), &home);
             return rung_result::taken;
         }
         if (owned == last && out.data() == last_data)  // not another's: it is like that
-            return own_once(obj, terms, grad, home, out, policy, why);
+            return own_once(obj, terms, grad, home, out, why);
         last = owned;
         last_data = out.data();
     }
@@ -388,15 +388,14 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
 }  // namespace detail
 
 /// Owning import, with the stream that the library works on. A tensor that requires grad comes out read-only.
-[[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable,
-                                     import_policy policy, interpreter& home, acquired& out,
-                                     error& why) noexcept {
+[[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, interpreter& home,
+                                     acquired& out, error& why) noexcept {
     const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
     const tensor_guards guards = plan.guards;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::noted;
     if (terms.honest && guards.storage.exists() && terms.table->dltensor_from_py_object_no_sync != nullptr)
-        return detail::own_storage(obj, terms, guards, grad, home, out, policy, why);
-    const rung_result got = detail::own_once(obj, terms, grad, home, out, policy, why);
+        return detail::own_storage(obj, terms, guards, grad, home, out, why);
+    const rung_result got = detail::own_once(obj, terms, grad, home, out, why);
     if (got != rung_result::taken) return got;
     const guard_verdict verdict = ask_guards(obj, guards, grad, home);
     if (verdict.needs_grad) out.mark_gradient();
@@ -407,8 +406,8 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
 
 /// The borrowing import where the object must be asked, or its flags must be seen.
 TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan,
-                                                             bool writable, import_policy policy,
-                                                             acquired& out, error& why) noexcept {
+                                                             bool writable, acquired& out,
+                                                             error& why) noexcept {
     out.ran_code = true;
     interpreter* const home = interpreter::current();
     if (home == nullptr) return rung_result::raised;
@@ -417,19 +416,19 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
     // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
     // one.
     if (terms.table->dltensor_from_py_object_no_sync == nullptr || (writable && !terms.honest))
-        return own(obj, plan, writable, policy, *home, out, why);
+        return own(obj, plan, writable, *home, out, why);
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
-    return detail::borrow_guarded(obj, terms, guards, grad, *home, out, policy, why);
+    return detail::borrow_guarded(obj, terms, guards, grad, *home, out, why);
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
 TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
-                                                  import_policy policy, acquired& out, error& why) noexcept {
+                                                  acquired& out, error& why) noexcept {
     const detail::table_terms terms = detail::terms_of(plan);
     if (plan.guards.asked || (writable && !terms.honest) ||
         terms.table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
-        return borrow_carefully(obj, plan, writable, policy, out, why);
-    const rung_result got = detail::borrow_once(obj, terms, out, policy, why);
+        return borrow_carefully(obj, plan, writable, out, why);
+    const rung_result got = detail::borrow_once(obj, terms, out, why);
     if (got != rung_result::taken) [[unlikely]]
         return got;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;

@@ -274,8 +274,7 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
 
 /// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`
 /// holds. Absent for a dtype we do not know (NumPy's own `__dlpack__` may).
-[[nodiscard]] inline rung_result take(PyObject* obj, import_policy policy, interpreter* home, acquired& out,
-                                      error& why) noexcept {
+[[nodiscard]] inline rung_result take(PyObject* obj, interpreter* home, acquired& out, error& why) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
     std::uint64_t flags = detail::flags_of(a);
     detail::numbered_type element = detail::plain_type(a->descr);
@@ -293,8 +292,8 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
     }
     if (a->nd < 0 || a->nd > max_rank) return rung_result::absent;
     std::int64_t broken = 0;
-    const auto ok = out.admit_axes(detail::describe(a, element.type), flags, policy,
-                                   detail::axes_of(a, element.shift, broken));
+    const auto ok =
+        out.admit_axes(detail::describe(a, element.type), flags, detail::axes_of(a, element.shift, broken));
     if (!ok) {
         why = ok.error();
         return rung_result::refused;
