@@ -173,7 +173,7 @@ TENON_HOT [[nodiscard]] inline result<Managed*> make_managed(const tensor_info& 
     if (block == nullptr) [[unlikely]]
         return out_of_memory("managed struct");
     auto ok = detail::validator::check(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
-                                       block->metadata(), {}, t);
+                                       block->metadata(), t);
     if (ok) ok = can_leave_as<Managed>(t);
     if (!ok) [[unlikely]] {
         block->~managed_block();
