@@ -28,7 +28,7 @@ TOOLS = ("memcheck", "racecheck", "initcheck")
 ON_DEVICE = ("test_real_cuda.py", "test_bound_cuda.py", "test_gpu_order.py", "test_gpu_matrix.py", "test_example_cuda.py")
 GUIDE = "test_docs.py::test_pages[docs/guides/gpu.md]"
 BY_STAND_IN = ("test_producer_cuda.py", "test_interfaces.py", "test_interfaces_out.py", "test_arrow_in.py", "test_arrow_out.py",
-               "test_exchange_table.py", "test_negotiation.py", "test_bound.py")
+               "test_exchange_table.py", "test_negotiation.py", "test_bound.py", "test_real_torch_swapped.py")
 
 
 def device_count() -> int:

@@ -56,6 +56,8 @@ from tenon._limits import (
 )
 from tenon._memory import is_padded
 
+_CPU = (1, 0)
+
 
 class Library(NamedTuple):
     """An array library as a place to hand tensors to."""
@@ -87,7 +89,7 @@ class Library(NamedTuple):
         """Whether it is so ordinary that no limit can apply of those the library does not notice. Quick."""
         return (
             t.is_contiguous
-            and device_of(t) == "cpu"
+            and device_of(t) == _CPU
             and dtype_of(t) in _ORDINARY
             and t.data_ptr % self.alignment == 0
         )

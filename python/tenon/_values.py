@@ -100,7 +100,7 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
     require_host(t, "read")
     kind = dtype(t.dtype)
     number = _number_of(kind)
-    count = kind.lanes * (2 if kind.code == _COMPLEX else 1)
+    count = kind.lanes * (2 if kind.code in _PAIRS else 1)
     steps = [(extent - 1) * step for extent, step in zip(t.shape, t.strides, strict=True)] if t.size else []
     lowest, highest = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
     packed = kind.bits * kind.lanes % 8 != 0 and not is_padded(t)
@@ -125,7 +125,7 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
         lanes = codes(offset)
         if number.meaning is not None:
             lanes = tuple(map(number.meaning, lanes))
-        if kind.code == _COMPLEX:
+        if kind.code in _PAIRS:
             lanes = tuple(complex(lanes[i], lanes[i + 1]) for i in range(0, count, 2))
         return lanes[0] if kind.lanes == 1 else lanes
 
@@ -136,6 +136,9 @@ def _reader(t: Tensor) -> Callable[[int], Any]:
 
 _BYTE = (1, 8, 1)
 _INT, _UINT, _FLOAT, _OPAQUE, _BFLOAT, _COMPLEX = range(6)
+_BCOMPLEX = 18
+#: Of two numbers each.
+_PAIRS = (_COMPLEX, _BCOMPLEX)
 
 #: Formats that memoryview reads quickly, and right on every Python: 'e' came in 3.12, and for '?' it reads a C bool,
 #: which must be 0 or 1. The struct module looks at the byte.
@@ -169,7 +172,7 @@ def _number_of(kind: dtype) -> _Number:
         )
     if code == _COMPLEX:
         return _Number({32: "e", 64: "f", 128: "d"}[bits])
-    if code == _BFLOAT:
+    if code in (_BFLOAT, _BCOMPLEX):
         return _Number("H", _from_bfloat16)
     if bits <= 8 and not format:
         return _Number("B" if bits == 8 else "", _meanings(code, bits).__getitem__)

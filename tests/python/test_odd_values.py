@@ -32,7 +32,7 @@ def raising(e: BaseException):
 # --- devices and shapes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pair", [(99, 0), (99, 7), (-3, 2), (2**31 - 1, 2**31 - 1)])
+@pytest.mark.parametrize("pair", [(99, 0), (99, 7), (2**31 - 1, 2**31 - 1)])
 def test_a_device_without_a_name(pair):
     t = tenon.from_pointer(4096, 2, "uint8", device=pair)
     where = t.device

@@ -165,7 +165,10 @@ def test_dtype(row, like):
 @pytest.mark.parametrize("like", PLAIN)
 @pytest.mark.parametrize("row", LAYOUTS)
 def test_layout(row, like):
-    send(like, LAYOUTS[row][LIKES[like][1]], dtype="float32", **FIELDS[row])
+    column = LIKES[like][1]
+    # TensorFlow's own function takes no read-only memory, because nobody can tell that it is TensorFlow's; we can.
+    shown = {"read-only": "1-d"}.get(row, row.removeprefix("read-only, ")) if column == "tensorflow" else row
+    send(like, LAYOUTS[shown][column], dtype="float32", **FIELDS[row])
 
 
 @pytest.mark.parametrize("like", PLAIN)

@@ -5,6 +5,7 @@ import importlib
 
 import pytest
 import tenon_probe
+from isolation import table
 from real_support import need
 
 import tenon
@@ -80,10 +81,7 @@ def check_refusal(caught, raised):
         assert error.__cause__ is error.__context__
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("way", IMPORTERS)
-@pytest.mark.parametrize("name", KINDS)
-def test_kind_is_refused_in_our_words(name, way):
+def refuse_in_our_words(name, way):
     make, says, raised = KINDS[name]
     x = make()
     for _ in range(2):
@@ -107,10 +105,7 @@ def test_inside_of_a_transform(name, way):
     assert seen
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("binder", BINDERS)
-@pytest.mark.parametrize("name", KINDS)
-def test_bound_functions_say_it_too(name, binder):
+def refuse_as_argument(name, binder):
     if binder != "capi":
         pytest.importorskip(binder)
     bound = importlib.import_module(f"bound_{binder}")
@@ -122,6 +117,23 @@ def test_bound_functions_say_it_too(name, binder):
     assert isinstance(reason, BufferError)
     if raised:
         assert isinstance(reason.__cause__, Exception)
+
+
+def word(name: str) -> str:
+    return name.replace(", ", "_").replace(" ", "_")
+
+
+# In a process of their own: some kinds import parts of PyTorch that crash beside TensorFlow.
+table(
+    globals(),
+    {f"test_{word(name)}_is_refused_in_our_words_by_{word(way)}": {"name": name, "way": way} for name in KINDS for way in IMPORTERS},
+    refuse_in_our_words,
+)
+table(
+    globals(),
+    {f"test_{word(name)}_is_no_argument_of_{binder}": {"name": name, "binder": binder} for name in KINDS for binder in BINDERS},
+    refuse_as_argument,
+)
 
 
 def test_an_interruption_passes():

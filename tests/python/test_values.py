@@ -145,7 +145,7 @@ def test_every_code_means_what_ml_dtypes_says(name):
 
 def test_no_type_of_the_table_is_forgotten():
     covered = {n for n, _, _, f, _ in _core.DTYPES if len(f) == 1} | set(NUMBERS_OF_ML_DTYPES)
-    rest = {"complex32", "complex64", "complex128", "opaque_handle64", "float4_e2m1fn_x2"}
+    rest = {"bcomplex32", "complex32", "complex64", "complex128", "opaque_handle64", "float4_e2m1fn_x2"}
     assert {n for n, *_ in _core.DTYPES} == covered | rest
 
 

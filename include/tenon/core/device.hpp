@@ -124,10 +124,11 @@ TENON_PRIVATE inline constexpr std::array device_table{
     if (!id) return std::nullopt;
     for (const auto& e : detail::device_table)
         if (e.name == kind) return device{e.type, *id};
-    static constexpr std::string_view nameless = "device(";
+    constexpr std::string_view nameless = "device(";
     if (!kind.starts_with(nameless) || !kind.ends_with(')')) return std::nullopt;
     const auto type = number(kind.substr(nameless.size(), kind.size() - nameless.size() - 1));
-    return type && *type > 0 ? std::optional<device>(std::in_place, *type, *id) : std::nullopt;
+    if (!type || *type <= 0 || is_known(device{*type, *id})) return std::nullopt;
+    return device{*type, *id};
 }
 
 }  // namespace tenon

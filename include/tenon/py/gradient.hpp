@@ -12,7 +12,7 @@
 
 namespace tenon::py {
 
-inline constexpr const char gradient_warning[] =
+TENON_PRIVATE inline constexpr const char gradient_warning[] =
     "this memory belongs to a tensor that requires grad, and torch has no read-only tensors: writing to it "
     "gives wrong gradients; pass tensor.detach() where that is wanted, or copy=True for memory of its own";
 

@@ -360,13 +360,15 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     return rung_result::absent;
 }
 
+/// Nothing in particular is asked for. Not on the stack of those who climb.
+TENON_PRIVATE inline constexpr import_options plain_import{};
+
 /// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
 /// Python call and no allocation on the way; the others climb.
 [[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
-    static constexpr import_options plain;
     const type_plan* const plan = find_plan(Py_TYPE(obj));
     if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
-        return climb(obj, plain, writable, out, nullptr, nullptr);
+        return climb(obj, plain_import, writable, out, nullptr, nullptr);
     tried_already tried;
     const bool legacy = plan->hands_out_legacy;  // read before foreign code runs
     const rung_result answer = take_directly(obj, *plan, writable, out, tried);
@@ -374,7 +376,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     if (answer == rung_result::taken) [[likely]]
         return true;
     if (answer == rung_result::raised) return (reword_for_torch(obj), false);
-    return climb(obj, plain, writable, out, answer == rung_result::refused ? &tried : nullptr);
+    return climb(obj, plain_import, writable, out, answer == rung_result::refused ? &tried : nullptr);
 }
 
 /// NumPy's array is common and its struct so quick to read that even the plan is left out.

@@ -100,7 +100,12 @@ public:
             try {
                 // Of types that are gone nobody tells us: now and then it begins anew.
                 if (known.size() >= limit) known.clear();
-                known.insert_or_assign(plan.type, plan);
+                type_plan& kept = known.insert_or_assign(plan.type, plan).first->second;
+                // Whether its objects give a buffer each thread finds out for itself: they differ.
+                if (kept.buffer_first && !kept.on_cuda) {
+                    kept.prefer_buffer = true;
+                    kept.direct = direct_way::buffer;
+                }
             } catch (const std::bad_alloc&) {
                 return;  // then every thread makes its own
             }

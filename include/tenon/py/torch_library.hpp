@@ -97,7 +97,7 @@ public:
     }
     /// Called when a type is looked at that says it is PyTorch's. Runs code of PyTorch's; an exception is
     /// left only if it ends the call (Ctrl-C).
-    [[nodiscard]] static finding find(const interpreter& names) noexcept {
+    [[nodiscard]] TENON_PRIVATE static finding find(const interpreter& names) noexcept {
         const torch_library* library = known();
         if (library != nullptr && library->is_settled()) return {library, true};
         thread_local bool looking = false;

@@ -76,13 +76,18 @@ def _knows_no_readonly(consumer: str) -> bool:
     return consumer == "tensorflow" or (consumer == "jax" and HERE.is_before("jax", ("0", "12")))
 
 
+def _is_handed_out_so(x: Any) -> bool:
+    """Its own library gives its memory to everybody in legacy capsules: it leaves by a Tensor as it does from there."""
+    return type(x).__module__.partition(".")[0] in {"jax", "jaxlib", "tensorflow", "pyarrow"}
+
+
 class PyDLPack(unittest.TestCase):
     """Providers into consumers."""
 
     def hand_over(self, x: Any, consumer: str) -> tenon.Tensor:
         """What the consumer can be given: the memory itself wherever that is safe."""
         t = tenon.asdlpack(x)
-        if t.readonly and _knows_no_readonly(consumer):
+        if t.readonly and _knows_no_readonly(consumer) and not _is_handed_out_so(x):
             with self.assertRaisesRegex(BufferError, "read-only"):
                 TAKERS[consumer](t)
             return tenon.asdlpack(x, copy=True)
