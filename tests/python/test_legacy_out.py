@@ -176,8 +176,9 @@ def test_explain_says_that_jax_and_tensorflow_share_what_is_read_only():
 def test_frozen_memory_is_shared_with_jax_by_name_and_by_nothing_else(jax):
     a = frozen()
     t = tenon.asdlpack(a)
-    with pytest.raises(BufferError, match="read-only"):
-        jax.dlpack.from_dlpack(t)
+    if jax.__version_info__ < (0, 12):  # later ones ask for the struct that can say so
+        with pytest.raises(BufferError, match="read-only"):
+            jax.dlpack.from_dlpack(t)
     for take in (lambda: t.to("jax"), lambda: t.to("jax", copy=False), lambda: t.to(jax.numpy), lambda: tenon._core.as_like(t, jax.numpy.zeros(1))):
         assert take().unsafe_buffer_pointer() == a.ctypes.data
     assert is_kept_back(t)  # the Tensor itself is what it was
@@ -267,16 +268,9 @@ def test_arrays_of_pyarrow_leave_as_they_do_from_there():
 
 
 def test_tensors_of_pyarrow_leave_as_they_do_from_there():
+    # Frozen ones not at all, from 26 on; what older ones did was a mistake, and is not repeated.
     pa = pytest.importorskip("pyarrow")
-    x = pa.Tensor.from_numpy(frozen())
-    try:
-        x.__dlpack__()
-    except (NotImplementedError, BufferError):
-        assert is_kept_back(tenon.asdlpack(x))
-    except AttributeError:
-        pytest.skip("this pyarrow's tensors speak no DLPack")
-    else:
-        assert leaves(tenon.asdlpack(x))
+    assert is_kept_back(tenon.asdlpack(pa.Tensor.from_numpy(frozen())))
 
 
 def test_tables_of_arrow_that_speak_no_dlpack_are_kept_back():
