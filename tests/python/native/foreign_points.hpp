@@ -2,7 +2,7 @@
 // point where code of others can run. Included before everything else in the native modules of the tests.
 #pragma once
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && defined(__cplusplus)
 /// Null, unless foreign_points was loaded before, for all to see.
 extern "C" __attribute__((weak, visibility("default"))) void tenon_tests_foreign_point(void);
 
