@@ -216,14 +216,8 @@ def of_exchange_table(how):
 
 def of_parameter(how):
     torch = pytest.importorskip("torch")
-    tensor, swap = torch_memory()
-    parameter = torch.nn.Parameter(tensor)
-
-    def swap_parameter():
-        swap()
-        parameter.data = tensor.data
-
-    del swap  # what `tensor` had is also the parameter's
+    tensor, _ = torch_memory()
+    parameter = torch.nn.Parameter(tensor)  # over the same memory, which goes when both have other
     fresh = torch.full((N,), NEW, dtype=torch.float64)
 
     def change():
