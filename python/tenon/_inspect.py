@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
@@ -26,6 +27,10 @@ _CAPSULES = {
     "arrow_device_array": "Arrow C device array",
     "arrow_device_array_stream": "Arrow C device array stream",
 }
+#: How deep inspections go within inspections, on one thread. Each asks its object several times and raises nothing, so
+#: that an object which inspects itself when it is asked would multiply them without end.
+_DEEPEST = 3
+_nested = threading.local()
 _ARROW = ("__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_device_stream__")
 
 
@@ -265,6 +270,20 @@ def inspect(obj: object, /) -> Inspection:
 
     ``print(tenon.inspect(obj))`` shows all of it.
     """
+    depth = getattr(_nested, "depth", 0)
+    if depth == _DEEPEST:
+        raise RecursionError(
+            f"tenon: inspections are nested more than {_DEEPEST} deep: what an object is asked inspects an object in "
+            "turn, maybe itself"
+        )
+    _nested.depth = depth + 1
+    try:
+        return _inspect(obj)
+    finally:
+        _nested.depth = depth
+
+
+def _inspect(obj: object) -> Inspection:
     if _is_capsule(obj):
         return _inspect_capsule(obj)
     if issubclass(type(obj), type):  # and not isinstance(), which believes what an object says of itself

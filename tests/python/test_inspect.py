@@ -584,6 +584,24 @@ def test_recursive_producer():
     assert "RecursionError" in tenon.inspect(Recursive()).problem
 
 
+@pytest.mark.parametrize("names", [["__array_interface__"], ["__dlpack__"], ATTRIBUTES], ids=["interface", "dlpack", "all"])
+def test_an_object_that_inspects_itself_does_so_a_few_times(names):
+    """Each inspection asks several times and raises nothing: without a limit they multiply until the stack's."""
+    asked = 0
+
+    def look(self):
+        nonlocal asked
+        asked += 1
+        if asked > 20_000:
+            pytest.fail("inspections without end")  # no Exception: it passes
+        return tenon.inspect(self)
+
+    Curious = type("Curious", (), {name: property(look) for name in names})
+    seen = tenon.inspect(Curious())
+    assert not seen.ok and 3 <= asked
+    assert tenon.inspect(b"abc").ok  # and the count of levels is as before
+
+
 @isolated
 def test_published_tables_that_cannot_be_used():
     for published, problem in ((fakes.Table(version=(2, 0)), "major version 1"), (fakes.Table(null=("own",)), "null")):
