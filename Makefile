@@ -121,9 +121,9 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 	@PYTHONHASHSEED=0 PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs -n $(WORKERS) --dist loadfile \
 		--junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
 
-test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen
-	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 \
-		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py $(PYTEST_ARGS)"
+test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen, others' crashes
+	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 TENON_TRY_CRASHES=1 \
+		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py tests/python/test_explain.py $(PYTEST_ARGS)"
 
 test-leaks: ## a million round trips by every way out: nothing may grow
 	@TENON_LEAK_ROUNDS=1000000 TENON_TEST_TIMEOUT=1800 \

@@ -5,6 +5,7 @@ import array
 import ast
 import ctypes
 import itertools
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -148,6 +149,7 @@ def need_here(module: str) -> None:
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer reports it when it happens")
+@pytest.mark.skipif("TENON_TRY_CRASHES" not in os.environ, reason="others' crashes take long to write down: make test-long")
 @pytest.mark.parametrize(
     ("target", "dtype", "good", "bad"),
     [

@@ -132,6 +132,9 @@ def send(like, letter, **fields):
     def check():
         # An exchange table that refuses says RuntimeError where `from_dlpack` says BufferError.
         letter_here = {"B": "r"}.get(letter, letter) if column == "torch" else letter
+        # Its own function shares what it cannot compute with.
+        if column == "tensorflow" and letter == "=" and said.size and said.data_ptr % 64 != 0:
+            letter_here = "c"
         view, look = try_out(CONSUMERS[column], None, said, letter_here, said.dtype, make)
         if view is None:
             return
@@ -169,6 +172,27 @@ def test_layout(row, like):
     # TensorFlow's own function takes no read-only memory, because nobody can tell that it is TensorFlow's; we can.
     shown = {"read-only": "1-d"}.get(row, row.removeprefix("read-only, ")) if column == "tensorflow" else row
     send(like, LAYOUTS[shown][column], dtype="float32", **FIELDS[row])
+
+
+@pytest.mark.parametrize("offset", [4, 16, 32])
+def test_memory_that_tensorflow_cannot_compute_with_is_copied(offset):
+    """It would share it, and end the process with "Check failed: IsAligned()" at the first sum (a std::vector's is so)."""
+    tf = need("tensorflow")
+    store, address = aligned()
+    expected = sum(np.frombuffer((ctypes.c_char * 64).from_address(address + offset), np.uint8).tolist())
+    for make in (tenon_exports.like, tenon_exports.described_like):
+        counter = tenon_exports.Counter()
+        with exactly_once(counter):
+            made = make(counter, tf.constant([1.0]), address=address + offset, shape=(64,), dtype="uint8")
+            assert counter.releases == 1  # the copy is what it holds
+            assert int(tf.reduce_sum(tf.cast(made, tf.int64))) == expected
+            assert int(tf.reduce_max(tf.reverse(made, [0]))) == max(PATTERN[offset : offset + 64])
+    kept = tenon_exports.Counter()
+    with exactly_once(kept):
+        shared = tenon_exports.like(kept, tf.constant([1.0]), address=address, shape=(64,), dtype="uint8")
+        assert kept.releases == 0
+        del shared
+    del store
 
 
 @pytest.mark.parametrize("like", PLAIN)

@@ -37,7 +37,7 @@ def test_X02_new_types_at_the_address_of_dead_ones():
     makers = kinds()
     addresses = set()
     made = 0
-    for n in range(1, 1200):
+    for n in range(1, 400):
         make = makers[n * 7 % 4]
         obj = make(n)
         addresses.add(id(type(obj)))

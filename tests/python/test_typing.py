@@ -106,7 +106,7 @@ def stubtest(module: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--ignore-disjoint-bases",
          "--ignore-unused-allowlist", "--allowlist", str(TYPED / "stubtest.txt"),
-         "--mypy-config-file", str(ROOT / "pyproject.toml")],
+         "--mypy-config-file", str(TYPED / "stubtest.ini")],
         capture_output=True, text=True, timeout=500, cwd=ROOT,
     )  # fmt: skip
 

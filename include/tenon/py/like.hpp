@@ -13,6 +13,7 @@
 #include <tenon/core/tensor.hpp>
 #include <tenon/core/until_done.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/copy.hpp>
 #include <tenon/py/current_stream.hpp>
 #include <tenon/py/driver.hpp>
 #include <tenon/py/export.hpp>
@@ -22,6 +23,7 @@
 #include <tenon/py/makers.hpp>
 #include <tenon/py/nesting.hpp>
 #include <tenon/py/numpy_abi.hpp>
+#include <tenon/py/placing.hpp>
 #include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -200,11 +202,28 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
 }
 
+/// A copy, of memory that TensorFlow, the library that takes bare capsules, cannot compute with: it shares
+/// what is off 64 bytes, a `std::vector` say, and ends the process at the first sum over it. False with an
+/// exception set on failure.
+[[nodiscard]] inline bool align_for_capsule(tensor& t) noexcept {
+    if (t.is_aligned_to(allocation_alignment) || t.size() == 0 || !t.is_c_contiguous()) return true;
+    std::optional<tensor> copied;
+    if (t.device().is_host_accessible())
+        copied = copy_released(t);
+    else if (t.device().has_streams())
+        copied = copied_on_device(t, t.owner());
+    else
+        return true;  // nothing it takes
+    if (!copied) return false;
+    t = std::move(*copied);
+    return true;
+}
+
 /// Hands a producer object, or a legacy capsule, to the library's function.
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
     const nesting_level level;
-    if (!level) return nullptr;
+    if (!level || (of_capsule && !align_for_capsule(t))) return nullptr;
     // A bare capsule is taken without a word about streams.
     if (of_capsule && t.device().has_streams() &&
         !succeeded(without_gil([&] { return gpu::finish_device(t.device()); })))
@@ -245,6 +264,8 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
 
 /// The tensor as an array of the library that `like` comes from, over the same memory: PyTorch and every
 /// other library with an exchange table by that, NumPy by its C functions, the others by their `from_dlpack`.
+/// JAX and TensorFlow compute with memory that is aligned to 64 bytes (`allocate`, `aligned_allocator`): of
+/// other memory JAX makes a copy, and so do we for TensorFlow.
 /// What comes from no such library (None, bytes, a memoryview) gives a producer object. `t` is taken in any
 /// case; null with an exception set on failure.
 ///
