@@ -359,6 +359,15 @@ TEST(Validate, EveryWidthOfExtentsAndStrides) {
 
 // --- the quick check ---------------------------------------------------------------------------------
 
+struct checked_tensor : tenon::tensor_ref {
+    std::int64_t storage[128];
+
+    [[nodiscard]] bool has_axes_of(const spec& s) const {
+        return std::equal(s.shape.begin(), s.shape.end(), storage) &&
+               std::equal(s.strides->begin(), s.strides->end(), storage + s.shape.size());
+    }
+};
+
 /// What the quick check and the whole one say of a layout.
 struct verdicts {
     bool quick, whole;
@@ -366,18 +375,20 @@ struct verdicts {
 };
 
 verdicts both_checks(spec s) {
-    struct borrowed : tenon::tensor_ref {
-        std::int64_t storage[128];
-    } quickly, wholly;
+    checked_tensor quickly, wholly, checked;
     const abi::dl_tensor t = describe(s);
     const std::size_t n = s.shape.size();
     const auto axis = [&](std::size_t i) { return tenon::detail::raw_axis{s.shape[i], (*s.strides)[i]}; };
     const bool quick = tenon::detail::validator::is_ordinary_layout(t, s.type.itemsize(), 0, {1, 3},
                                                                     quickly.storage, quickly, axis);
-    // Whatever it says, all axes are there for whoever looks closer.
-    EXPECT_TRUE(std::equal(s.shape.begin(), s.shape.end(), quickly.storage));
-    EXPECT_TRUE(std::equal(s.strides->begin(), s.strides->end(), quickly.storage + n));
-    const auto whole = tenon::detail::validator::check_stored(t, 0, {1, 3}, quickly.storage, wholly);
+    EXPECT_TRUE(!quick || quickly.has_axes_of(s));
+    std::copy(s.shape.begin(), s.shape.end(), wholly.storage);
+    std::copy(s.strides->begin(), s.strides->end(), wholly.storage + n);
+    const auto whole = tenon::detail::validator::check_stored(t, 0, {1, 3}, wholly.storage, wholly);
+    // The one after the other: all axes are there, whichever has the last word.
+    const auto both = tenon::detail::validator::check_axes(t, 0, {1, 3}, checked.storage, checked, axis);
+    EXPECT_EQ(static_cast<bool>(both), static_cast<bool>(whole));
+    EXPECT_TRUE(checked.has_axes_of(s));
     return {quick, static_cast<bool>(whole), quick ? quickly.size() : -1, whole ? wholly.size() : -1};
 }
 
@@ -411,6 +422,24 @@ TEST(Validate, ArraysOfEveryDayAreCheckedQuickly) {
     }
     EXPECT_TRUE(both_checks({.data = memory, .shape = {1, 4}, .strides = ints{int64_lowest, 1}}).quick)
         << "an axis of one element may have any stride";
+}
+
+TEST(Validate, AnAxisThatChangesWhileItIsLookedAtIsCheckedAsItIsKept) {
+    // Empty at the first look, so that there is a second; something else by then.
+    const std::pair<tenon::detail::raw_axis, bool> second[] = {
+        {{-3, 1}, false}, {{std::int64_t{1} << 62, 8}, false}, {{4, 1}, true}, {{0, 1}, true}};
+    for (const auto& [axis, good] : second) {
+        checked_tensor t;
+        int looks = 0;
+        const auto changing = [&](std::size_t) {
+            return ++looks == 1 ? tenon::detail::raw_axis{0, 1} : axis;
+        };
+        const spec s{.data = memory, .shape = {0}, .strides = ints{1}};
+        const auto ok = tenon::detail::validator::check_axes(describe(s), 0, {1, 3}, t.storage, t, changing);
+        EXPECT_EQ(static_cast<bool>(ok), good) << axis.extent;
+        EXPECT_EQ(t.storage[0], axis.extent);
+        EXPECT_TRUE(!ok || t.size() == axis.extent);
+    }
 }
 
 TEST(Validate, TheQuickCheckAndTheWholeOneAgree) {

@@ -8,12 +8,15 @@
 #define TENON_COLD [[gnu::noinline]]
 /// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
 #define TENON_HOT [[gnu::always_inline]]
+/// The same for a lambda, after its parameters.
+#define TENON_HOT_LAMBDA __attribute__((always_inline))
 /// State and tables that must belong to one extension module alone: two modules built against different
 /// versions of these headers may live in one process, and GNU linkers merge inline variables otherwise.
 #define TENON_PRIVATE __attribute__((visibility("hidden")))
 #else
 #define TENON_COLD
 #define TENON_HOT
+#define TENON_HOT_LAMBDA
 #define TENON_PRIVATE
 #endif
 

@@ -51,12 +51,13 @@ struct validator {
                                                       abi::dl_version version, std::int64_t* storage,
                                                       tensor_ref& out) noexcept {
         if (t.strides == nullptr && t.ndim != 0) return check_row_major(t, flags, version, storage, out);
-        return check_axes(t, flags, version, storage, out,
-                          [&](std::size_t i) { return raw_axis{read(t.shape, i), read(t.strides, i)}; });
+        return check_axes(t, flags, version, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
+            return raw_axis{read(t.shape, i), read(t.strides, i)};
+        });
     }
 
-    /// The same for a description whose axes come from `axis(i)`, asked once for each. `t.shape` and
-    /// `t.strides` are not looked at.
+    /// The same for a description whose axes come from `axis(i)`. `t.shape` and `t.strides` are not looked
+    /// at. An axis may be asked for twice, and it is the last answer that is checked and kept.
     template <class Axis>
     TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
                                                            abi::dl_version version, std::int64_t* storage,
@@ -65,6 +66,9 @@ struct validator {
         if (is_ordinary_layout(t, dtype(t.dtype).itemsize(), flags, version, storage, out, axis) &&
             ordinary_kind) [[likely]]
             return {};
+        // All axes anew: what was read before is not used.
+        const auto n = static_cast<std::size_t>(t.ndim);
+        for (std::size_t i = 0; i < n; ++i) (void)store_axis(storage, n, i, axis);
         const abi::dl_tensor whole =
             t;  // in memory for this call alone: on the other path it stays in registers
         return check_stored(whole, flags, version, storage, out);
@@ -72,35 +76,27 @@ struct validator {
 
     /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
     /// Ordinary means: not empty, and neither the number of elements nor the furthest of them comes near what
-    /// 64 bits can say. False says nothing else. Dtype, device and flags are taken as they come, with
-    /// elements of at most 16 bytes.
+    /// 64 bits can say. False says nothing else, and then some axes may not have been copied. Dtype, device
+    /// and flags are taken as they come, with elements of at most 16 bytes.
     template <class Axis>
     TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
                                                            std::uint64_t flags, abi::dl_version version,
                                                            std::int64_t* storage, tensor_ref& out,
                                                            Axis&& axis) noexcept {
         const auto n = static_cast<std::size_t>(t.ndim);
-        const auto store = [&](std::size_t i) {
-            const raw_axis a = axis(i);
-            storage[i] = a.extent;
-            storage[n + i] = a.stride;
-            return a;
-        };
         std::int64_t size = 1;
         std::int64_t far = 0;  // how far each axis reaches, or-ed
         for (std::size_t i = 0; i < n; ++i) {
-            const raw_axis a = store(i);
+            const raw_axis a = store_axis(storage, n, i, axis);
             const std::int64_t steps = one_less(a.extent);
             std::int64_t reach = 0;
             if (steps < 0 || mul_overflows(size, a.extent, size) || mul_overflows(steps, a.stride, reach))
-                [[unlikely]] {
-                while (++i < n) (void)store(i);
+                [[unlikely]]
                 return false;
-            }
             far |= reach;
         }
         const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        if (size <= 0 || !is_near(size) || address == 0 || !is_near(address | t.byte_offset)) [[unlikely]]
+        if (!is_near(size, address, t.byte_offset)) [[unlikely]]
             return false;
         // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
         if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
@@ -171,9 +167,20 @@ struct validator {
 
 private:
     /// Below 2^58: sixteen times as much still fits in 64 bits, with a sign and room for an address.
-    template <class Int>
-    TENON_HOT static bool is_near(Int value) noexcept {
-        return (static_cast<std::uint64_t>(value) >> 58U) == 0;
+    TENON_HOT static bool is_near(std::uint64_t value) noexcept { return (value >> 58U) == 0; }
+    /// The number of elements, which is anything if an extent was negative, the address and the offset: there
+    /// is at least one element, and an address, and all are near.
+    TENON_HOT static bool is_near(std::int64_t size, std::uintptr_t address, std::uint64_t offset) noexcept {
+        return address != 0 && is_near(static_cast<std::uint64_t>(one_less(size)) | address | offset);
+    }
+
+    template <class Axis>
+    TENON_HOT static raw_axis store_axis(std::int64_t* storage, std::size_t n, std::size_t i,
+                                         Axis&& axis) noexcept {
+        const raw_axis a = axis(i);
+        storage[i] = a.extent;
+        storage[n + i] = a.stride;
+        return a;
     }
 
     /// The last question to a layout with steps backwards: no axis reaches further than 2^52 elements in
@@ -241,8 +248,7 @@ private:
             storage[n + i] = size;
             ordinary &= !mul_overflows(size, extent, size) && one_less(extent) >= 0;
         }
-        const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        if (ordinary && size > 0 && is_near(size) && address != 0 && is_near(address | t.byte_offset) &&
+        if (ordinary && is_near(size, reinterpret_cast<std::uintptr_t>(t.data), t.byte_offset) &&
             is_ordinary_kind(t, flags)) [[likely]] {
             fill(t, flags, version, storage, size, out);
             return {};

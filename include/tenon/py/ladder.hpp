@@ -320,16 +320,17 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     return false;
 }
 
-/// Tries the rung that the type's objects are taken by. What is refused is noted in `tried`.
-[[nodiscard]] inline rung_result take_directly(PyObject* obj, const type_plan& plan, bool writable,
-                                               acquired& out, tried_already& tried) noexcept {
-    if (plan.direct == direct_way::exchange_table && !out.owning) {
-        tried.which = rung::exchange_table;
-        if (plan.honest_borrow) [[likely]]  // whose function does not come back here
-            return exchange::borrow(obj, plan, writable, out, tried.why);
-        const nesting_level level;
-        return level ? exchange::borrow(obj, plan, writable, out, tried.why) : rung_result::raised;
-    }
+/// A table that is not known to keep to itself: its function may come back here.
+TENON_COLD [[nodiscard]] inline rung_result borrow_nested(PyObject* obj, const type_plan& plan, bool writable,
+                                                          acquired& out, error& why) noexcept {
+    const nesting_level level;
+    return level ? exchange::borrow(obj, plan, writable, out, why) : rung_result::raised;
+}
+
+/// Tries the rung that the type's objects are taken by, where that is more than a look through a table.
+TENON_COLD [[nodiscard]] inline rung_result take_by_its_rung(PyObject* obj, const type_plan& plan,
+                                                             bool writable, acquired& out,
+                                                             tried_already& tried) noexcept {
     interpreter* const home = interpreter::current();
     if (home == nullptr) return rung_result::raised;
     if (plan.direct == direct_way::numpy_struct) {
@@ -358,6 +359,17 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             break;
     }
     return rung_result::absent;
+}
+
+/// Tries the rung that the type's objects are taken by. What is refused is noted in `tried`.
+TENON_HOT [[nodiscard]] inline rung_result take_directly(PyObject* obj, const type_plan& plan, bool writable,
+                                                         acquired& out, tried_already& tried) noexcept {
+    if (plan.direct != direct_way::exchange_table || out.owning)
+        return take_by_its_rung(obj, plan, writable, out, tried);
+    tried.which = rung::exchange_table;
+    if (plan.honest_borrow) [[likely]]
+        return exchange::borrow(obj, plan, writable, out, tried.why);
+    return borrow_nested(obj, plan, writable, out, tried.why);
 }
 
 /// Nothing in particular is asked for. Not on the stack of those who climb.

@@ -43,10 +43,14 @@ template <class Owner>
                                    capsule_kind kind = capsule_kind::versioned) {
     if constexpr (std::is_same_v<Owner, keep_alive>) {
         const detail::taken taken(owner);
-        if (interpreter::current() == nullptr) return nullptr;
         const auto leave = [&]<class Managed>(Managed*) -> PyObject* {
-            const auto managed = make_managed<Managed>(info, owner);
-            return managed ? wrap_managed(*managed, owner) : raise(managed.error(), "tenon: ");
+            const auto managed = make_managed<Managed>(info, owner);  // needs no GIL, unlike what follows
+            if (managed && attached_thread_state() != nullptr) [[likely]]
+                return wrap_managed(*managed, owner);
+            if (!managed) return raise(managed.error(), "tenon: ");
+            (*managed)->deleter(*managed);
+            detail::raise_detached();
+            return nullptr;
         };
         return kind == capsule_kind::versioned ? leave(static_cast<abi::managed_tensor_versioned*>(nullptr))
                                                : leave(static_cast<abi::managed_tensor*>(nullptr));

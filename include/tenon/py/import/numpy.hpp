@@ -241,15 +241,20 @@ namespace detail {
     return {a->data, {abi::device_code::cpu, 0}, a->nd, type.to_abi(), nullptr, nullptr, 0};
 }
 
-/// Reads the axes; steps that are not whole elements leave their trace in `broken`.
+/// Reads the axes; the steps, in bytes, leave their traces in `steps`.
 [[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift,
-                                            std::int64_t& broken) noexcept {
-    return [=, &broken](std::size_t i) {
+                                            std::int64_t& steps) noexcept {
+    return [=, &steps](std::size_t i) TENON_HOT_LAMBDA {
         const std::int64_t step = a->strides[i];
         const std::int64_t extent = a->dimensions[i];
-        broken |= extent > 1 ? step & ((std::int64_t{1} << shift) - 1) : 0;
+        steps |= extent > 1 ? step : 0;
         return tenon::detail::raw_axis{extent, step >> shift};
     };
+}
+
+/// Whether all of them are whole elements.
+[[nodiscard]] TENON_HOT inline bool are_whole(std::int64_t steps, std::uint8_t shift) noexcept {
+    return (steps & ((std::int64_t{1} << shift) - 1)) == 0;
 }
 
 [[nodiscard]] TENON_HOT inline std::uint64_t flags_of(const array* a) noexcept {
@@ -265,11 +270,11 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
     const detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
         return false;
-    std::int64_t broken = 0;
+    std::int64_t steps = 0;
     return tenon::detail::validator::is_ordinary_layout(
                detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a),
-               {0, 0}, out.storage, out, detail::axes_of(a, element.shift, broken)) &&
-           broken == 0;
+               {0, 0}, out.storage, out, detail::axes_of(a, element.shift, steps)) &&
+           detail::are_whole(steps, element.shift);
 }
 
 /// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`
@@ -291,14 +296,14 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
         if (extension->is_subbyte()) flags |= abi::flag::subbyte_padded;
     }
     if (a->nd < 0 || a->nd > max_rank) return rung_result::absent;
-    std::int64_t broken = 0;
+    std::int64_t steps = 0;
     const auto ok =
-        out.admit_axes(detail::describe(a, element.type), flags, detail::axes_of(a, element.shift, broken));
+        out.admit_axes(detail::describe(a, element.type), flags, detail::axes_of(a, element.shift, steps));
     if (!ok) {
         why = ok.error();
         return rung_result::refused;
     }
-    if (broken != 0 && !out.empty()) {
+    if (!detail::are_whole(steps, element.shift) && !out.empty()) {
         why = broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
         return rung_result::refused;
     }
