@@ -335,7 +335,10 @@ def test_what_is_merely_refused_raises_nothing(what):
 
 def test_the_class_of_what_is_taken_may_be_strange_too():
     lie = type("Lie", (bytes,), {"__module__": 5, "__class__": property(raising)})
-    assert tenon.explain(lie(b"abc"), "tensorflow").outcome != "shared"
+    lies = [lie(b"a" * n) for n in range(1, 200, 8)]  # of which some lie off 64 bytes, wherever the allocator puts them
+    off = next(i for i, one in enumerate(lies) if tenon.asdlpack(one).data_ptr % 64 != 0)
+    outcome = tenon.explain(lies[off], "tensorflow").outcome
+    assert outcome == "copied"
 
 
 def test_a_jax_that_is_not_all_there(monkeypatch):
