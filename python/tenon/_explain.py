@@ -10,7 +10,8 @@ from tenon._core import Tensor, asdlpack
 from tenon._libraries import Library, library_of
 from tenon._limits import COPY, Limit
 from tenon._memory import COPIED
-from tenon._remedies import message_of, remedy_for
+from tenon._nesting import one_level
+from tenon._remedies import message_of, name_of, remedy_for
 
 _Capsule = type(Tensor.__dlpack_c_exchange_api__)
 
@@ -66,6 +67,11 @@ def explain(obj: Any, target: str | ModuleType) -> Explanation:
         raise TypeError(
             "tenon: a DLPack capsule can be looked at only once, by whom it is for; pass the array it was made from"
         )
+    with one_level("explanations"):
+        return _explain(obj, library)
+
+
+def _explain(obj: Any, library: Library) -> Explanation:
     try:
         t = asdlpack(obj)
     except MemoryError:
@@ -99,7 +105,7 @@ def why_refused(t: Tensor, library: Library, raised: Exception | None) -> str:
     if limit is not None and limit.outcome == "refused":
         why = f"{limit.reason_for(t)}; {_advice(limit, t)}"
     else:
-        why = f"{type(raised).__name__}: {message_of(raised)[0]}"
+        why = f"{name_of(type(raised))}: {message_of(raised)[0]}"
     return f"tenon: {library.name} does not take this tensor: {why}"
 
 

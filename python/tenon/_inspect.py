@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
@@ -12,6 +11,7 @@ from tenon import _core
 from tenon._device import device as device_type
 from tenon._dtype import dtype as dtype_type
 from tenon._memory import COPIED, PADDED, READ_ONLY
+from tenon._nesting import one_level
 
 #: Alignment is told up to a page: more says nothing of how the memory was allocated.
 _PAGE = 4096
@@ -27,10 +27,6 @@ _CAPSULES = {
     "arrow_device_array": "Arrow C device array",
     "arrow_device_array_stream": "Arrow C device array stream",
 }
-#: How deep inspections go within inspections, on one thread. Each asks its object several times and raises nothing, so
-#: that an object which inspects itself when it is asked would multiply them without end.
-_DEEPEST = 3
-_nested = threading.local()
 _ARROW = ("__arrow_c_array__", "__arrow_c_device_array__", "__arrow_c_stream__", "__arrow_c_device_stream__")
 
 
@@ -270,17 +266,8 @@ def inspect(obj: object, /) -> Inspection:
 
     ``print(tenon.inspect(obj))`` shows all of it.
     """
-    depth = getattr(_nested, "depth", 0)
-    if depth == _DEEPEST:
-        raise RecursionError(
-            f"tenon: inspections are nested more than {_DEEPEST} deep: what an object is asked inspects an object in "
-            "turn, maybe itself"
-        )
-    _nested.depth = depth + 1
-    try:
+    with one_level("inspections"):
         return _inspect(obj)
-    finally:
-        _nested.depth = depth
 
 
 def _inspect(obj: object) -> Inspection:
@@ -453,7 +440,8 @@ def _facts(found: dict[str, Any] | None) -> dict[str, Any]:
     element = dtype_type(facts["dtype"])
     flags, address, size = facts["flags"], facts["data_ptr"], facts["size"]
     padded = bool(flags & PADDED)
-    bits = element.bits * element.lanes if element.bits * element.lanes < 8 and not padded else 8 * element.itemsize
+    packed = element.bits * element.lanes % 8 != 0 and not padded
+    bits = element.bits * element.lanes if packed else 8 * element.itemsize
     there = is_address and bool(size) and bool(address)
     return {
         **facts,

@@ -38,7 +38,8 @@ def reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
         memory = PickleBuffer(memory)
     else:  # the pickler knows of no read-only memory but bytes
         memory = bytes(memory) if self.readonly else bytearray(memory)
-    strides = None if compact.is_contiguous else compact.strides
+    # Along an axis of one element nobody steps: backwards is as good as not at all, and `rebuild` wants numbers from 0 on.
+    strides = None if compact.is_contiguous else tuple(max(step, 0) for step in compact.strides)
     kind = dtype(compact.dtype).triple
     return rebuild, (memory, compact.shape, strides, kind, is_padded(compact), sys.byteorder)
 

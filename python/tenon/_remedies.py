@@ -83,6 +83,11 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "its elements are long doubles, which differ by machine",
             'obj.astype("complex128")',
         ),
+        Remedy(
+            lambda x: type(x).__module__ == "ml_dtypes",
+            "it is a single value, which NumPy does not hand out as a buffer",
+            "numpy.asarray(obj)",
+        ),
         Remedy(_kind("V"), "its elements are bytes without a type", 'obj.copy().view("uint8")'),
         Remedy(
             lambda a: any(step % a.itemsize for step in a.strides),
@@ -291,7 +296,13 @@ def message_of(raised: BaseException | None) -> list[str]:
         lines = str(raised).strip().splitlines()
     except Exception:
         lines = []
-    return lines or [type(raised).__name__]
+    return lines or [name_of(type(raised))]
+
+
+def name_of(kind: type) -> str:
+    """The name of a class; none of its own code runs."""
+    name: str = type.__dict__["__name__"].__get__(kind)
+    return name
 
 
 def _said_by(raised: Exception) -> str:

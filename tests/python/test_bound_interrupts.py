@@ -39,6 +39,32 @@ def test_F92_the_very_call_raises(of_binder, exception):
 
 
 @pytest.mark.parametrize("exception", ENDING)
+@pytest.mark.parametrize("binder", ["capi", "nanobind", "pybind11"])
+def test_what_ends_a_call_passes_through_a_conversion(binder, exception):
+    """An argument is converted by its library, which is asked for functions one after another."""
+    numpy = need("numpy")
+    bound = pytest.importorskip(f"bound_{binder}")
+    mine = exception("said by an attribute")
+
+    def raising(self):
+        raise mine
+
+    def asked(name, array):
+        return array.view(type("Asked", (numpy.ndarray,), {
+            name: property(raising), "to": lambda self, kind: numpy.asarray(self).astype(kind)
+        }))  # fmt: skip
+
+    transposed, doubles = numpy.ones((2, 3), "f4").T, numpy.ones(3)
+    for function, argument in (
+        (bound.strides_c, asked("contiguous", transposed)),
+        (bound.first_converted, asked("astype", doubles)),
+    ):  # fmt: skip
+        with pytest.raises(exception) as caught:
+            function(argument)
+        assert caught.value is mine
+
+
+@pytest.mark.parametrize("exception", ENDING)
 def test_F92_no_later_call_does(of_binder, exception):
     numpy = need("numpy")
     item = Item(exception())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from isolation import SANITIZED, run_isolated
 
+import tenon
+
 ON_A_STACK = """
 import gc, sys, threading
 import tenon, tenon_exports, tenon_probe
@@ -117,6 +119,60 @@ def test_F90_chain_of_owners(stack):
 
 def test_F90_chain_of_600_000_memory_objects():
     run_isolated(CHAIN, args=(0, 60_000 if SANITIZED else 600_000, "memory"), timeout=240)
+
+
+# An object that imports itself whatever it is asked for, and takes no exception for an answer.
+STUBBORN = ON_A_STACK + """
+IMPORTS = [tenon.asdlpack, tenon_probe.borrow, bound_capi.total_any, bound_nanobind.total_any, bound_pybind11.total_any,
+           tenon.inspect, lambda obj: tenon.explain(obj, "numpy")]
+asked = 0
+
+
+def stubborn():
+    global asked
+    for take in IMPORTS:
+        class Stubborn:
+            def __getattr__(self, name):
+                global asked
+                asked += 1
+                assert asked < 1_000_000, "imports without end"
+                try:
+                    return take(self)
+                except Exception:
+                    raise AttributeError(name) from None
+
+        asked = 0
+        try:
+            take(Stubborn())
+        except (TypeError, BufferError, ValueError, RecursionError):
+            pass
+        print(take, asked, flush=True)
+        assert tenon.asdlpack(b"abc").tolist() == [97, 98, 99]  # and the levels are counted anew
+
+
+run(stubborn)
+"""
+
+
+def test_F90_imports_do_not_multiply():
+    run_isolated(STUBBORN, args=(0,), timeout=240)
+
+
+def test_F90_many_imports_within_one_are_fine():
+    class Many:
+        def __init__(self, deep):
+            self.deep = deep
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **keywords):
+            for _ in range(3000 if self.deep == 0 else 1):
+                t = tenon.asdlpack(bytearray(b"abc") if self.deep == 0 else Many(self.deep - 1))
+            return t.__dlpack__(**keywords)
+
+    for deep in range(3):
+        assert tenon.asdlpack(Many(deep)).tolist() == [97, 98, 99]
 
 
 # Imports within imports, by C functions alone where that is possible: the interpreter then counts no Python calls.

@@ -341,6 +341,52 @@ def test_the_class_of_what_is_taken_may_be_strange_too():
     assert outcome == "copied"
 
 
+def test_an_exception_of_a_class_that_says_nothing():
+    class Silent(type):
+        def __getattribute__(cls, name):
+            raise KeyError(name)
+
+    class Wordless(Exception, metaclass=Silent):
+        pass
+
+    class Refuses:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **keywords):
+            raise Wordless
+
+    answer = tenon.explain(Refuses(), "torch")
+    assert (answer.outcome, answer.reason) == ("refused", "Wordless")
+
+
+def test_a_single_value_of_ml_dtypes():
+    np, ml_dtypes = need("numpy"), need("ml_dtypes")
+    x = ml_dtypes.bfloat16(1.5)
+    answer = tenon.explain(x, "numpy")
+    assert (answer.outcome, answer.fix) == ("refused", "numpy.asarray(obj)") and "single value" in answer.reason
+    assert tenon.asdlpack(eval(answer.fix, {"numpy": np, "obj": x})).tolist() == 1.5
+
+
+def test_an_object_that_explains_itself_does_so_a_few_times():
+    """Whatever its attributes raise or return, the next is asked: without a limit they multiply until the stack's."""
+    np = need("numpy")
+    asked = 0
+
+    class Curious(np.ndarray):
+        @property
+        def dtype(self):
+            nonlocal asked
+            asked += 1
+            if asked > 20_000:
+                pytest.fail("explanations without end")  # no Exception: it passes
+            return tenon.explain(self, "torch")
+
+    assert tenon.explain(np.zeros(3, object).view(Curious), "torch").outcome == "refused"
+    assert asked >= 3
+    assert tenon.explain(b"abc", "torch").outcome == "shared"  # and the count of levels is as before
+
+
 def test_a_jax_that_is_not_all_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", ModuleType("jax"))
     monkeypatch.delenv("JAX_ENABLE_X64", raising=False)

@@ -584,6 +584,15 @@ def test_recursive_producer():
     assert "RecursionError" in tenon.inspect(Recursive()).problem
 
 
+@pytest.mark.parametrize("triple", [(1, 12, 1), (1, 4, 3), (1, 1, 1), (0, 4, 1), (0, 6, 1), (1, 24, 1), (2, 32, 2)])
+def test_the_span_is_what_the_elements_take(triple):
+    code, bits, lanes = triple
+    memory = bytearray(64)
+    t = tenon.from_pointer(tenon.asdlpack(memory).data_ptr, (3,), triple, owner=memory)
+    begin, end = tenon.inspect(t).span
+    assert (begin, end - begin) == (t.data_ptr, t.nbytes) == (t.data_ptr, -(-3 * bits * lanes // 8))
+
+
 @pytest.mark.parametrize("names", [["__array_interface__"], ["__dlpack__"], ATTRIBUTES], ids=["interface", "dlpack", "all"])
 def test_an_object_that_inspects_itself_does_so_a_few_times(names):
     """Each inspection asks several times and raises nothing: without a limit they multiply until the stack's."""

@@ -158,6 +158,15 @@ def test_types_without_a_name(triple):
         assert bytes_of(back) == bytes_of(t)
 
 
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("step", [-3, 0, 7, -(2**63), 2**63 - 1])
+def test_an_axis_of_one_element_may_have_any_step(step, protocol):
+    """Nobody steps along it; the others are column-major, so that strides are written down."""
+    t = over((ctypes.c_double * 6)(*range(6)), (3, 1, 2), (2, 64, 1), (1, step, 3))
+    back = there_and_back(t, protocol)
+    assert back.shape == (3, 1, 2) and back.tolist() == t.tolist() == [[[0.0, 3.0]], [[1.0, 4.0]], [[2.0, 5.0]]]
+
+
 def test_a_packed_transposed_one_keeps_its_order():
     memory = (ctypes.c_uint8 * 3)(0x21, 0x43, 0x65)
     t = over(memory, (2, 3), (1, 4, 1), (1, 2))

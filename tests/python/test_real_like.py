@@ -8,6 +8,7 @@ import gc
 import itertools
 import sys
 import types
+import weakref
 
 import fakes
 import fakes_ctypes
@@ -807,6 +808,41 @@ def test_table_is_told_where_the_model_is():
     with pytest.raises(BufferError, match="no tensor"):
         tenon_exports.empty_like(model, (4, 5), "int16")
     assert asked == [(2, 1, [4, 5], 0, 16, None)]
+
+
+def test_namespaces_without_number_are_not_kept():
+    """What a library makes arrays by is remembered for good; a namespace made for each array would be so, too."""
+    alive = []
+
+    def use(number):
+        class Space:
+            __name__ = f"space{number}"
+
+            def from_dlpack(self, x):
+                return x
+
+            def empty(self, shape, dtype=None):
+                return np.empty(shape, dtype)
+
+        space = Space()
+
+        class Array:
+            def __array_namespace__(self):
+                return space
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+            def __dlpack__(self, **keywords):
+                return np.ones(4).__dlpack__(**keywords)
+
+        assert tenon_exports.twin(Array()) is not None
+        alive.append(weakref.ref(space))
+
+    for number in range(300):
+        use(number)
+    gc.collect()
+    assert sum(space() is not None for space in alive) <= 128
 
 
 def test_nothing_is_lost_over_many():

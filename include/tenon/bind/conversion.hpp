@@ -51,9 +51,10 @@ namespace detail {
 [[nodiscard]] inline bool is_in_order(const tensor_ref& t, memory_order order) noexcept {
     return static_cast<bool>(check(t, {.order = order}));
 }
+/// What stays pending after false is no answer, but an interruption, say.
 [[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
     const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
-    if (!found) PyErr_Clear();
+    if (!found && !py::is_no_answer_pending()) PyErr_Clear();
     return found;
 }
 }  // namespace detail
@@ -65,11 +66,13 @@ namespace detail {
     const std::string text = name(type);
     py::ref word = library ? py::ref::take(py::call::attr(library.get(), text.c_str())) : py::ref();
     if (!word) {
+        if (PyErr_Occurred() != nullptr && py::is_no_answer_pending()) return {};
         PyErr_Clear();
         word = py::ref::take(PyUnicode_FromString(text.c_str()));
     }
     if (!word) return {};
     const char* const method = detail::has_attribute(obj, "astype") ? "astype" : "to";
+    if (PyErr_Occurred() != nullptr) return {};
     return py::ref::take(py::call::method(obj, method, "O", word.get()));
 }
 
@@ -78,6 +81,7 @@ namespace detail {
 [[nodiscard]] inline py::ref convert_order(PyObject* obj, memory_order order) {
     if (order == memory_order::c && detail::has_attribute(obj, "contiguous"))
         return py::ref::take(py::call::method(obj, "contiguous", ""));
+    if (PyErr_Occurred() != nullptr) return {};
     const py::ref library = py::detail::element_types_of(obj);
     if (!library) {
         if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "tenon: the array has no library");

@@ -176,7 +176,7 @@ template <class Owner>
 [[nodiscard]] PyObject* to_python(const tensor_info& info, Owner owner, PyObject* like) {
     keep_alive kept;
     const detail::taken taken(kept);
-    if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
+    if (!detail::keep(info, std::move(owner), kept)) return raise_no_memory();
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
     if (like == nullptr || like == Py_None) return to_python(tensor::own(info, std::move(kept)));

@@ -27,13 +27,21 @@ struct library_function {
     [[nodiscard]] bool may_be_remembered() const noexcept { return kept || !function; }
 };
 
-/// Keeps a function for the life of the interpreter, under a name, unless there is another of that name: a
-/// library that makes its functions anew each time is asked each time. An exception is set on failure.
+/// Keeps a function for the life of the interpreter, under a name, unless there is another of that name (a
+/// library that makes its functions anew each time is asked each time) or there are more than any process has
+/// libraries. An exception is set on failure.
 [[nodiscard]] inline library_function keep_function(interpreter& here, const std::string& name,
                                                     ref function) noexcept {
     PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
     const ref key = all != nullptr ? ref::take(PyUnicode_FromString(name.c_str())) : ref();
-    const ref kept = key ? ref::take(call::dict_item_or_set(all, key.get(), function.get())) : ref();
+    if (!key) return {};
+    static constexpr Py_ssize_t most_kept = 128;
+    PyObject* there = nullptr;
+    if (PyDict_Size(all) < most_kept)
+        there = call::dict_item_or_set(all, key.get(), function.get());
+    else if (call::dict_item(all, key.get(), &there) == 0)
+        return {std::move(function), false};
+    const ref kept = ref::take(there);
     if (!kept) return {};
     const bool same = kept.get() == function.get();
     return {std::move(function), same};

@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/dtype.hpp>
+#include <tenon/core/dtype_names.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
@@ -96,6 +98,19 @@ TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbe
     return std::nullopt;
 }
 
+/// Types that modules have registered with NumPy are numbered from here on.
+inline constexpr int first_user_type = 256;
+
+/// The element type of a descriptor that is called as one of ml_dtypes'.
+[[nodiscard]] inline std::optional<dtype> type_by_name(const descriptor* d) noexcept {
+    if (d->type_num < first_user_type || d->scalar_type == nullptr || d->scalar_type->tp_name == nullptr)
+        return std::nullopt;
+    if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
+    std::string_view name = d->scalar_type->tp_name;
+    if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
+    return dtype_from_name(name);
+}
+
 /// The functions of NumPy's C table that we call. Their places are part of NumPy's ABI, the same in 1 and 2.
 class functions {
 public:
@@ -112,6 +127,12 @@ public:
     }
 
     [[nodiscard]] PyTypeObject* ndarray() const noexcept { return static_cast<PyTypeObject*>(table_[2]); }
+    /// The object as a descriptor, borrowed; null when it is none.
+    [[nodiscard]] const descriptor* as_descriptor(PyObject* obj) const noexcept {
+        return PyObject_TypeCheck(obj, static_cast<PyTypeObject*>(table_[3])) != 0
+                   ? reinterpret_cast<const descriptor*>(obj)
+                   : nullptr;
+    }
     [[nodiscard]] PyObject* descriptor_from_number(int number) const noexcept {
         return at<PyObject* (*)(int)>(45)(number);
     }

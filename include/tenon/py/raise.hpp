@@ -50,12 +50,17 @@ inline std::nullptr_t raise(errc code, const std::string& message) noexcept {
     return nullptr;
 }
 
+/// MemoryError, also on a thread that has let go of the GIL.
+inline std::nullptr_t raise_no_memory() noexcept {
+    detail::raise_attached([] { PyErr_NoMemory(); });
+    return nullptr;
+}
+
 /// Raises `e` as its exception, after `prefix`.
 inline std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexcept try {
     return raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
-    PyErr_NoMemory();
-    return nullptr;
+    return raise_no_memory();
 }
 
 /// Thrown when a Python exception is pending, by functions that cannot return a null: whatever carries C++

@@ -56,7 +56,7 @@ template <class Owner>
                                                : leave(static_cast<abi::managed_tensor*>(nullptr));
     } else {
         keep_alive kept;
-        if (!detail::keep(info, std::move(owner), kept)) return PyErr_NoMemory();
+        if (!detail::keep(info, std::move(owner), kept)) return raise_no_memory();
         return to_capsule(info, std::move(kept), kind);
     }
 }

@@ -44,7 +44,14 @@ namespace tenon::py::numpy {
                           .with_advice("install ml_dtypes, which has bfloat16 and the smaller floats"));
     }
     const ref package = ref::take(call::import_module("numpy"));
-    return package ? call::method(package.get(), "dtype", "O", scalar.get()) : nullptr;
+    ref made = package ? ref::take(call::method(package.get(), "dtype", "O", scalar.get())) : ref();
+    if (!made) return nullptr;
+    // Whatever goes by the name of ml_dtypes: a stub's class, say, becomes NumPy's Python objects.
+    const auto* const seen = numpy.as_descriptor(made.get());
+    if (seen == nullptr || numpy_abi::type_by_name(seen) != type)
+        return refuse(refused("dtype", "what ml_dtypes and NumPy make of its name is no such type", type.code)
+                          .with_advice("look whether the module ml_dtypes is a stand-in"));
+    return made.release();
 }
 
 /// An array over the memory of `t`, whose base the caller sets; null with an exception set.

@@ -33,7 +33,6 @@ using numpy_abi::numbered_type;
 using numpy_abi::plain_types;
 using numpy_abi::type_numbers;
 
-inline constexpr int first_user_type = 256;
 /// The letters of the plain types, for the check of the numbers.
 TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
 
@@ -46,19 +45,9 @@ TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFD
     return type_numbers[number];
 }
 
-/// The element type of a descriptor that is called as one of ml_dtypes'.
-[[nodiscard]] inline std::optional<dtype> type_by_name(const descriptor* d) noexcept {
-    if (d->type_num < first_user_type || d->scalar_type == nullptr || d->scalar_type->tp_name == nullptr)
-        return std::nullopt;
-    if (d->byteorder != '=' && d->byteorder != '|') return std::nullopt;
-    std::string_view name = d->scalar_type->tp_name;
-    if (const std::size_t dot = name.rfind('.'); dot != std::string_view::npos) name.remove_prefix(dot + 1);
-    return dtype_from_name(name);
-}
-
 /// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
 TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
-    const auto named = type_by_name(d);
+    const auto named = numpy_abi::type_by_name(d);
     if (!named) return std::nullopt;
     const ref key = ref::take(PyUnicode_InternFromString("__module__"));
     const ref module = key ? ref::take(call::type_attr(d->scalar_type, key.get())) : ref();
@@ -331,7 +320,7 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
         if (a->dimensions[i] != read.shape(i)) return false;
     const detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits != 0 ? element.type != read.dtype()
-                               : detail::type_by_name(a->descr) != read.dtype())
+                               : numpy_abi::type_by_name(a->descr) != read.dtype())
         return false;
     if (read.empty()) return true;  // whatever it points to is not read
     for (std::size_t i = 0; i < read.shape().size(); ++i)
