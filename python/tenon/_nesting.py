@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 
 #: How deep they go, on one thread. Each asks its object many times, whatever it was answered, so that an object which
 #: asks about itself when it is asked would multiply them without end.
@@ -14,7 +14,7 @@ _here = threading.local()
 
 
 @contextlib.contextmanager
-def one_level(what: str) -> Iterator[None]:
+def one_level(what: str) -> Generator[None, None, None]:
     """A level of `what`, for the length of a block. Raises RecursionError when there are too many around it."""
     depth = getattr(_here, "depth", 0)
     if depth == _DEEPEST:
