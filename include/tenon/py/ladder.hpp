@@ -378,7 +378,8 @@ TENON_PRIVATE inline constexpr import_options plain_import{};
 /// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
 /// Python call and no allocation on the way; the others climb.
 [[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
-    const type_plan* const plan = find_plan(Py_TYPE(obj));
+    const type_plan* const plan = find_plan_of(obj);
+    if constexpr (finding_runs_code) out.ran_code = true;
     if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
         return climb(obj, plain_import, writable, out, nullptr, nullptr);
     tried_already tried;

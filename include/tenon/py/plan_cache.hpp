@@ -49,18 +49,25 @@ TENON_HOT inline bool is_plan_of(const type_plan& plan, PyTypeObject* type) noex
 }
 
 /// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
-/// state of the type, or another type. There, what the main protocols were is compared as well.
+/// state of the type, or another type. There, what the main protocols were is compared as well: a lookup,
+/// which may run code (the keys of a class may compare as they like).
+inline constexpr bool finding_runs_code = PY_VERSION_HEX < 0x030B0000;
+
 inline bool is_same_type(PyTypeObject* type, const type_plan& plan) noexcept {
 #if PY_VERSION_HEX < 0x030B0000
     if (current_thread_state() == nullptr) return false;
     const interpreter* const names = interpreter::current_attached();
     if (names == nullptr) return (PyErr_Clear(), false);
-    // A lookup may run code: the type is held, and the plan may be another's afterwards.
-    const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
-    const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
-    const ref table = ref::take(call::type_attr(type, names->exchange_api));
-    return plan.type == type && plan.tag == version_tag(type) && dlpack.get() == plan.seen_dlpack &&
-           table.get() == plan.seen_table;
+    // The type is held, and the plan may be another's afterwards, be it by what is let go of at the end.
+    const unsigned tag = plan.tag;
+    bool same = false;
+    {
+        const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
+        const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
+        const ref table = ref::take(call::type_attr(type, names->exchange_api));
+        same = tag == version_tag(type) && dlpack.get() == plan.seen_dlpack && table.get() == plan.seen_table;
+    }
+    return same && plan.type == type && plan.tag == tag;
 #else
     (void)type, (void)plan;
     return true;
@@ -165,6 +172,15 @@ TENON_HOT [[nodiscard]] inline type_plan* known_plan(PyTypeObject* type) noexcep
 TENON_HOT [[nodiscard]] inline type_plan* find_plan(PyTypeObject* type) noexcept {
     type_plan* const plan = known_plan(type);
     return plan != nullptr && detail::is_same_type(type, *plan) ? plan : nullptr;
+}
+
+/// The same of an object's class, which may be another one by the time its plan is found.
+TENON_HOT [[nodiscard]] inline type_plan* find_plan_of(PyObject* obj) noexcept {
+    type_plan* const plan = find_plan(Py_TYPE(obj));
+    if constexpr (detail::finding_runs_code)
+        return plan != nullptr && plan->type == Py_TYPE(obj) ? plan : nullptr;
+    else
+        return plan;
 }
 
 /// Dates a plan before its type is looked at, so that a change in the middle leaves it out of date. The

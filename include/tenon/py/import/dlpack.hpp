@@ -144,7 +144,7 @@ struct call_shape {
 /// Remembers how the type wants to be called, if the plan the call was made by is still there (an object may
 /// change its class meanwhile).
 inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialect dialect) noexcept {
-    type_plan* const plan = find_plan(Py_TYPE(obj));
+    type_plan* const plan = find_plan_of(obj);
     if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
     plan->dialect = dialect;
     remember_plan(*plan);  // for the other threads, too
@@ -257,7 +257,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 
 /// What is known of the type by now, if the plan the call was made by is still there.
 inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) noexcept {
-    type_plan* const plan = find_plan(Py_TYPE(obj));
+    type_plan* const plan = find_plan_of(obj);
     if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
     plan->on_cuda = on_cuda;
     plan->direct = on_cuda ? direct_way::plain_dlpack : direct_way::none;
