@@ -92,8 +92,7 @@ template <class... Args>
     };
     const keep_alive::release_fn release = owner.release_function();
     if (release == nullptr) return none();
-    if (release == py::detail::release_object)
-        return of_type("object", static_cast<PyObject*>(owner.subject()));
+    if (PyObject* const object = py::detail::object_kept_by(owner)) return of_type("object", object);
     if (release == py::detail::release_interface)  // the object, and what it said
         return of_type("object", PyTuple_GET_ITEM(static_cast<PyObject*>(owner.subject()), 0));
     if (release == py::detail::release_buffer)

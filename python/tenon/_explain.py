@@ -79,11 +79,21 @@ def _explain(obj: Any, library: Library) -> Explanation:
     except Exception as e:
         reason, fix = remedy_for(obj, e)
         return Explanation(library.name, "refused", reason, fix)
-    if t.flags & COPIED and type(obj) is not Tensor:
+    if type(obj) is not Tensor and (t.flags & COPIED or _is_made_anew(obj, t)):
         return Explanation(
             library.name, "copied", "its own library makes a copy of it when it hands it out", f"keep that copy: {COPY}"
         )
     return explain_tensor(t, library, obj)
+
+
+def _is_made_anew(obj: Any, t: Tensor) -> bool:
+    """Whether the object gives other memory when it is asked again: then what it gave is a copy, whatever it says."""
+    try:
+        return bool(t.size) and asdlpack(obj).data_ptr != t.data_ptr
+    except MemoryError:
+        raise
+    except Exception:  # it can be asked once only, and is believed
+        return False
 
 
 def explain_tensor(t: Tensor, library: Library, obj: object) -> Explanation:

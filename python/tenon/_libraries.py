@@ -182,7 +182,10 @@ def _take_torch(t: Tensor) -> Any:
 @functools.cache
 def _torch_model(torch: Any) -> Any:
     """A tensor to be like, which takes a third of the time; None before 2.10, which has no exchange table."""
-    return torch.empty(0) if hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else None
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        return None
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():  # whatever mode is in force, a plain one
+        return torch.empty(0, device="cpu")
 
 
 def _take_jax(t: Tensor) -> Any:

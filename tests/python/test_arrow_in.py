@@ -1,6 +1,7 @@
 # tests/python/test_arrow_in.py: arrays, device arrays and streams of Arrow's C interfaces: offsets, lists, nulls, refusals, lies, one release.
 from __future__ import annotations
 
+import array
 import ctypes
 import gc
 import struct
@@ -140,7 +141,9 @@ def test_release_with_an_exception_pending():
 
 @isolated
 def test_options():
-    assert taken(Array(), copy=False, device="cpu").readonly
+    memory = array.array("i", range(6))  # what is made anew at every look is a copy: test_fresh_memory.py
+    stays = Array({"length": 6, "buffers": [None, memory.buffer_info()[0]]})
+    assert taken(stays, copy=False, device="cpu").readonly
     refused(Array(), "read-only", readonly=False)
     producer = Array()
     with exactly_once(producer.struct, exports=2):

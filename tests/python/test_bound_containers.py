@@ -5,6 +5,7 @@ import gc
 
 import bound_hazards_capi as capi
 import pytest
+from isolation import run_isolated
 
 
 class Text(str):
@@ -79,3 +80,40 @@ def test_F87_nothing_is_kept_when_the_call_is_refused():
         capi.nested(Fresh([lambda: fresh(1, 2), lambda: 3]), int)
     gc.collect()
     assert Text.gone == 3
+
+
+EMPTIED = """
+import array, gc, importlib, sys
+import tenon
+bound = importlib.import_module(sys.argv[1])
+
+class Item:
+    asked = 0
+    def __dlpack__(self, **keywords):
+        self.asked += 1
+        out = tenon.asdlpack(array.array("f", [1, 2, 3])).__dlpack__(**keywords)
+        if self.asked == int(sys.argv[2]):
+            for found in gc.get_referrers(self):
+                if type(found) is dict and "only" in found:
+                    found.clear()
+            found = None
+        return out
+    def __dlpack_device__(self):
+        return (1, 0)
+
+for _ in range(20):
+    try:
+        bound.totals({"only": Item()})  # takes float64
+    except TypeError as refusal:
+        str(refusal)
+    else:
+        raise SystemExit("taken")
+"""
+
+
+@pytest.mark.parametrize("when", [1, 2, 3])
+@pytest.mark.parametrize("binder", ["bound_capi", "bound_nanobind", "bound_pybind11"])
+def test_F85_a_dict_that_is_emptied_while_its_items_are_asked(binder, when):
+    """The call holds a copy of it, which the collector shows to anybody."""
+    pytest.importorskip(binder)
+    run_isolated(EMPTIED, args=(binder, when), env={"PYTHONMALLOC": "debug"})

@@ -170,7 +170,9 @@ try:
 except RuntimeError as refusal:
     print(refusal)
 """
-    said = run(sys.executable, "-c", script, PYTHONPATH=python_path(plain.build))
+    # The package may be one that needs what is preloaded for it.
+    needed = {name: os.environ[name] for name in ("LD_PRELOAD", "PYTHONMALLOC") if name in os.environ}
+    said = run(sys.executable, "-c", script, PYTHONPATH=python_path(plain.build), **needed)
     assert said == "saxpy(): built without CUDA: install nvcc and build again, or pass CPU arrays\n"
 
 

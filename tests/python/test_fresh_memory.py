@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import array
 import ctypes
+import sys
 
 import pytest
+from isolation import isolated
 from real_support import COPIED, READ_ONLY, has, need
 
 import tenon
@@ -112,19 +114,23 @@ def test_F95_pillow(mode):
 
 
 @pytest.mark.skipif(not has("PIL"), reason="pillow is not installed")
-def test_F95_pillow_without_a_copy():
-    """Refused, or by another protocol that does share: then it follows."""
+@pytest.mark.parametrize("mode", ["L", "RGB", "I;16"])
+def test_F95_pillow_without_a_copy(mode):
+    """Refused: Arrow's interface of a picture shares, but says nothing of rows, bands and signs."""
     from PIL import Image
 
-    image = Image.new("L", (4, 3))
-    try:
-        t = tenon.asdlpack(image, copy=False)
-    except BufferError as e:
-        assert "copy=False" in str(e)
-    else:
-        assert not t.flags & COPIED
-        image.putpixel((0, 0), 7)
-        assert bytes(memoryview(t))[0] == 7
+    with pytest.raises(BufferError, match="copy=False"):
+        tenon.asdlpack(Image.new(mode, (4, 3)), copy=False)
+
+
+@pytest.mark.skipif(not has("PIL"), reason="pillow is not installed")
+def test_pillow_in_the_other_byte_order_is_refused():
+    """Arrow's interface of it would give the numbers the wrong way round."""
+    from PIL import Image
+
+    other = "I;16B" if sys.byteorder == "little" else "I;16L"
+    with pytest.raises(BufferError, match="byte order"):
+        tenon.asdlpack(Image.new(other, (4, 3)))
 
 
 def test_the_owner_of_an_interface():
@@ -134,3 +140,60 @@ def test_the_owner_of_an_interface():
         assert seen.rung == "__array_interface__" and seen.owner.endswith("Host") and "buffer" not in seen.owner
         assert tenon.inspect(tenon.asdlpack(host)).owner == seen.owner
     assert tenon.inspect(SHARED["bytes that the object has"]).owner == "buffer of bytes"
+
+
+@isolated
+def test_F95_arrow_cannot_say_that_it_copied():
+    """What gives other memory at every look is a copy; a stream that can be read once is believed."""
+    from arrow_producers import Array, Stream, numbers
+
+    class Once(Stream):
+        def __arrow_c_stream__(self, requested_schema=None):
+            if self.calls:
+                raise ValueError("read already")
+            return super().__arrow_c_stream__(requested_schema)
+
+    memory = array.array("i", range(6))
+    stays = {"length": 6, "buffers": [None, memory.buffer_info()[0]]}
+    for producer in (Array(numbers()), Stream(numbers())):  # which make their memory anew
+        t = tenon.asdlpack(producer)
+        with pytest.raises(BufferError, match="copy=False"):
+            tenon.asdlpack(producer, copy=False)
+        said = tenon.explain(producer, "numpy")
+        assert said.outcome == "copied" and "makes a copy" in said.reason and tenon.inspect(producer).copied
+        assert t.tolist() == [*range(6)]
+        del t
+        assert producer.struct.exports == sum(producer.struct.given_back)
+    for producer in (Array(stays), Stream(stays), Once(stays)):
+        assert tenon.asdlpack(producer, copy=False).tolist() == [*range(6)]
+        assert producer.struct.exports == sum(producer.struct.given_back)
+    for make in (Array, Stream, Once):
+        assert tenon.explain(make(stays), "numpy") and not tenon.inspect(make(stays)).copied
+
+
+@isolated
+def test_F95_interrupts_pass_a_second_look_at_arrow():
+    from arrow_producers import Array
+
+    class Interrupted(Array):
+        def __arrow_c_array__(self, requested_schema=None):
+            if self.calls:
+                raise KeyboardInterrupt
+            return super().__arrow_c_array__(requested_schema)
+
+    with pytest.raises(KeyboardInterrupt):
+        tenon.asdlpack(Interrupted(), copy=False)
+
+
+@pytest.mark.skipif(not has("pandas"), reason="pandas is not installed")
+@pytest.mark.skipif(not has("pyarrow"), reason="pyarrow is not installed")
+def test_F95_pandas_puts_a_slice_together():
+    pandas = need("pandas")
+    numpy = need("numpy")
+    whole = pandas.Series(numpy.arange(10))
+    assert tenon.asdlpack(whole, copy=False).data_ptr == whole.to_numpy().ctypes.data
+    assert tenon.explain(whole, "numpy")
+    assert tenon.asdlpack(whole[::2]).tolist() == [0, 2, 4, 6, 8]
+    with pytest.raises(BufferError, match="copy=False"):
+        tenon.asdlpack(whole[::2], copy=False)
+    assert tenon.explain(whole[::2], "torch").outcome == "copied"

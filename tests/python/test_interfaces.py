@@ -6,6 +6,7 @@ import gc
 import sys
 import weakref
 
+import pytest
 import tenon
 import tenon_probe
 from fake_buffer import Buffer
@@ -67,6 +68,7 @@ def for_both(rows):
 table(globals(), for_both({
     "F72_no_shape": dict(shape=ABSENT, match="shape"),
     "F72_no_typestr": dict(typestr=ABSENT, match="typestr"),
+    "F72_version_0": dict(version=0, exception=BufferError, match="version"),
     "F72_no_version": dict(version=ABSENT, exception=BufferError, match="version"),
     "F72_version_1": dict(version=1, exception=BufferError, match="version"),
     "F72_version_4": dict(version=4, exception=BufferError, match="version"),
@@ -453,3 +455,28 @@ def test_memory_of_the_interface_is_copied_where_it_is_wanted():
 def test_F73_cuda_data_must_be_an_address():
     for data in (ABSENT, None, bytearray(24), 7):
         refuse(cuda_interface(data=data), MALFORMED, "data")
+
+
+def test_version_2_as_a_dictionary():
+    """NumPy takes it: the fields are those of version 3."""
+    memory = (ctypes.c_float * 6)(*range(6))
+
+    class Old:
+        __array_interface__ = dict(
+            version=2, shape=(2, 3), typestr=NATIVE + "f4", data=(ctypes.addressof(memory), False))
+
+    assert tenon.asdlpack(Old()).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_what_an_interface_cannot_say_is_not_read_by_another():
+    """Arrow knows nothing of byte orders: the same object's numbers would be others."""
+    from arrow_producers import Array
+
+    class Both(Array):
+        __array_interface__ = dict(version=3, shape=(6,), typestr=SWAPPED + "i4", data=bytes(24))
+
+    producer = Both()
+    with pytest.raises(BufferError, match="byte order") as caught:
+        tenon.asdlpack(producer)
+    assert "Arrow" not in str(caught.value) and producer.calls == []
+    assert [tried.name for tried in tenon.inspect(producer).tried][-1] == "__array_interface__"

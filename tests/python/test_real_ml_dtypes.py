@@ -4,6 +4,7 @@ from __future__ import annotations
 import gc
 
 import pytest
+from isolation import run_isolated
 from real_support import COPIED, PADDED, READ_ONLY, expect, need, nothing_kept, poke, raw, references
 
 import tenon
@@ -189,3 +190,44 @@ def test_mapped_file(name, tmp_path):
     t = tenon.asdlpack(mapped)
     assert (t.data_ptr, t.dtype, t.shape, t.readonly) == (mapped.ctypes.data, name, whole.shape, True)
     assert raw(t) == whole.tobytes()
+
+
+CHANGED = """
+import gc, sys, warnings
+import ml_dtypes, numpy as np, tenon
+warnings.simplefilter("ignore")
+kind = ml_dtypes.bfloat16
+armed = None
+
+class Key(str):
+    __hash__ = str.__hash__
+    def __eq__(self, other):
+        global armed
+        if armed is not None:
+            change, armed = armed, None
+            change()
+        return False
+
+names = gc.get_referents(kind.__dict__)[0]  # a key that compares as it likes, ahead of the one that is looked for
+module = names.pop("__module__")
+names[Key("__module__")], names["__module__"] = 1, module
+
+def import_while(change):
+    global armed
+    a = np.ones(8, kind)
+    tenon.asdlpack(a)
+    kind.touched = 1  # what was looked up is looked up again
+    armed = lambda: change(a)
+    t = tenon.asdlpack(a)
+    assert armed is None, "it was looked up"
+    return a, t
+
+a, t = import_while(lambda a: setattr(a, "dtype", np.uint32))
+assert (t.dtype, t.shape) == (a.dtype, a.shape), (t, a.dtype)
+a, t = import_while(lambda a: a.setflags(write=False))
+assert t.readonly
+"""
+
+
+def test_an_array_that_changes_while_its_type_is_looked_at():
+    run_isolated(CHANGED)

@@ -37,6 +37,10 @@ KINDS = {
         r"a nested tensor.*to_padded_tensor", True),
     "FakeTensor": (fake, "a fake tensor.*no memory", False),
 }  # fmt: skip
+for bits in ("bits8", "bits16", "bcomplex32"):
+    if hasattr(torch, bits):  # no kind of memory, but of elements; a bare RuntimeError with a backtrace from the table
+        KINDS[bits] = (
+            lambda bits=bits: torch.zeros(8, dtype=torch.uint8).view(getattr(torch, bits)), r"dlpack.*t\.view", True)
 if torch.backends.mkldnn.is_available():
     KINDS["mkldnn"] = (lambda: torch.ones(3, 3).to_mkldnn(), r"an mkldnn tensor.*\.to_dense\(\)", True)
 

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 from awkward import address_of, memory
-from isolation import SANITIZED
+from isolation import SANITIZED, run_isolated
 from real_support import has, need, script
 
 import tenon
@@ -355,3 +355,18 @@ for _ in range(2):
 print("reloaded")
 """
     assert "reloaded" in script(program)
+
+
+@pytest.mark.skipif(not has("torch"), reason="torch is not installed")
+def test_a_mode_of_torch_that_answers_for_it_is_not_asked():
+    """Nor remembered: what is in force at the first call is gone at the next."""
+    run_isolated("""
+import array, tenon, torch
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return 5
+t = tenon.asdlpack(array.array("d", [1, 2]))
+with Mode():
+    assert type(t.to("torch")) is torch.Tensor
+assert t.to("torch").tolist() == [1, 2]
+""", timeout=120)

@@ -42,6 +42,7 @@ inline conversion_hook set_conversion_hook(conversion_hook hook) noexcept {
 inline void warn_of_conversion(const conversion& c) {
     const std::string text = "tenon: an argument of type " + bind::detail::type_name(c.from) +
                              " was copied to become " + c.expected;
+    if (PyErr_Occurred() != nullptr) return;
     foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
 }
 

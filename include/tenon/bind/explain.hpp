@@ -141,6 +141,8 @@ inline refusal why_not_all(PyObject* obj, std::string_view annotation, const std
         PyObject *key = nullptr, *value = nullptr;
         const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
         for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
+            // Whoever asks the collector finds the copy, too, and may empty it.
+            const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
             const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
             if (text == nullptr) {
                 PyErr_Clear();
@@ -284,6 +286,7 @@ TENON_COLD void explain_pending(const call_arguments& given, NameOf&& name_of) n
     py::ref original = py::pending_exception();
     if (!original) return;
     const std::string message = detail::text_of_exception(original.get());
+    if (PyErr_Occurred() != nullptr) return;
     auto listed = detail::listed_overloads::in(message);
     if (listed && listed->function != name_of()) listed.reset();
     bool concerns_arrays = false;

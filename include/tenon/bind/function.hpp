@@ -162,10 +162,10 @@ TENON_COLD inline void raise_refused(const function_record& function, const char
     bind::refusal why = bind::detail::why_not_signature(signature, {&obj, 1, nullptr}, 0);
     if (PyErr_Occurred() != nullptr || bind::detail::raise_for_one(function.name, std::move(why))) return;
     const bool is_out_of_range = annotation.starts_with("int") && PyLong_Check(obj) && !PyBool_Check(obj);
-    PyErr_SetString(PyExc_TypeError,
-                    (function.name + "(): argument '" + name + "' does not fit: expected " + annotation +
-                     ", got " + bind::detail::type_name(obj) + (is_out_of_range ? " out of its range" : ""))
-                        .c_str());
+    const std::string text = function.name + "(): argument '" + name + "' does not fit: expected " +
+                             annotation + ", got " + bind::detail::type_name(obj) +
+                             (is_out_of_range ? " out of its range" : "");
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, text.c_str());
 } catch (...) {
     raise_caught();
 }

@@ -37,7 +37,7 @@ struct refusal {
 
 namespace detail {
 
-/// "numpy.ndarray", "list": the type as Python shows it.
+/// "numpy.ndarray", "list": the type as Python shows it. An exception is left only if it ends the call.
 [[nodiscard]] inline std::string type_name(PyObject* obj) {
     const py::ref type = py::class_of(obj);
     const std::string full = py::as_type(type)->tp_name;  // a copy: what is asked may give it another
@@ -46,7 +46,7 @@ namespace detail {
     const py::ref module = py::ref::take(py::call::attr(type.get(), "__module__"));
     const char* const text =
         module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
-    PyErr_Clear();
+    (void)py::forget_answer();
     const std::string prefix = text != nullptr ? text : "";
     return prefix.empty() || prefix == "builtins" ? full : prefix + "." + full;
 }
@@ -100,11 +100,12 @@ inline void write_list(std::string& out, extents numbers) {
     return "pass a writable copy";
 }
 
+/// An exception is left only if it ends the call.
 [[nodiscard]] inline std::string text_of_exception(PyObject* exception) {
     const py::ref text = py::ref::take(foreign_code([&] { return PyObject_Str(exception); }));
     const char* const utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     std::string out = utf8 != nullptr ? utf8 : "an exception that cannot be shown";
-    PyErr_Clear();
+    (void)py::forget_answer();
     return out;
 }
 
@@ -134,6 +135,7 @@ inline void write_list(std::string& out, extents numbers) {
         const bool is_foreign = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
         out.cause = py::pending_exception();
         const std::string told = detail::text_of_exception(out.cause.get());
+        if (PyErr_Occurred() != nullptr) return {};
         if (is_foreign && told.find("speaks no tensor protocol") != std::string::npos) {
             out.text = begin("is not an array") + ", got " + detail::type_name(obj) + "; try numpy.asarray(" +
                        std::string(name) + (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
@@ -142,6 +144,7 @@ inline void write_list(std::string& out, extents numbers) {
         } else {
             out.text = begin("was refused") + ", got " + detail::type_name(obj) + ": " + told;
         }
+        if (PyErr_Occurred() != nullptr) return {};
         return out;
     }
     if (converts) {
@@ -158,6 +161,7 @@ inline void write_list(std::string& out, extents numbers) {
     if (field == "device" && wanted.space == memory_space::host)
         out.text += converts ? ", in host memory" : " in host memory";
     out.text += ", got " + detail::describe_tensor(got, obj);
+    if (PyErr_Occurred() != nullptr) return {};
     if (field == "data") {
         out.text += " at " + std::to_string(met.error().got) + " bytes past a multiple of " +
                     std::to_string(wanted.alignment);

@@ -63,7 +63,7 @@ TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
                              ") changed while the other arguments were read: its memory, shape or element "
                              "type is another now; convert the other arguments before the call, or pass a "
                              "copy";
-    PyErr_SetString(PyExc_RuntimeError, text.c_str());
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, text.c_str());
 } catch (...) {
     py::raise_caught();
 }

@@ -284,6 +284,8 @@ public:
         if (!copy) return refuse_or_raise();
         PyObject *key = nullptr, *item = nullptr;
         for (Py_ssize_t at = 0; PyDict_Next(copy.get(), &at, &key, &item) != 0;) {
+            // Whoever asks the collector finds the copy, too, and may empty it.
+            const py::ref held_key = py::ref::borrow(key), held_item = py::ref::borrow(item);
             value_slot<std::string> name;
             loading answer = name.load(key, false);
             if (answer == loading::done) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/core/attributes.hpp>
@@ -15,6 +16,7 @@
 #include <tenon/py/call.hpp>
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
 
 namespace tenon::py {
 
@@ -93,6 +95,26 @@ inline void release_buffer(void* subject, void* home) noexcept {
                                                interpreter* home) noexcept {
     PyObject* const both = PyTuple_Pack(2, obj, interface);
     return both != nullptr ? keep_alive(both, release_interface, home) : keep_alive();
+}
+/// An array that a library made, and what it lent its memory by, which need not be kept by the array: its
+/// library may hand out a copy.
+struct kept_array {
+    ref array;
+    keep_alive memory;
+};
+inline void release_kept_array(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { delete static_cast<kept_array*>(subject); });
+}
+/// Keeps both; throws `std::bad_alloc`.
+[[nodiscard]] inline keep_alive keep_array(ref array, keep_alive memory, interpreter* home) {
+    return {new kept_array{std::move(array), std::move(memory)}, release_kept_array, home};
+}
+/// The array or other object that is kept, borrowed, or null when it is kept by other means.
+[[nodiscard]] inline PyObject* object_kept_by(const keep_alive& owner) noexcept {
+    if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
+    return owner.release_function() == release_kept_array
+               ? static_cast<kept_array*>(owner.subject())->array.get()
+               : nullptr;
 }
 [[nodiscard]] inline keep_alive keep_managed(void* managed, bool versioned, interpreter* home) noexcept {
     return {managed, versioned ? release_versioned : release_legacy, home};

@@ -34,7 +34,7 @@ namespace tenon::py {
     void* const found = capsule && PyCapsule_IsValid(capsule.get(), signature) != 0
                             ? PyCapsule_GetPointer(capsule.get(), signature)
                             : nullptr;
-    PyErr_Clear();
+    (void)forget_answer();
     return reinterpret_cast<library_stream>(found);
 }
 
@@ -180,6 +180,7 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const bool genuine = type && PyType_Check(type.get()) != 0 &&
                          is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
                                           "torch._C.TensorBase");
+    if (PyErr_Occurred() != nullptr) return;  // interrupted: it is told, and asked again
     const ref capsule =
         type && PyType_Check(type.get())
             ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))

@@ -8,6 +8,7 @@
 #include <tenon/core/attributes.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
@@ -20,6 +21,9 @@ struct framework_habits {
     /// to: through us the same consumers get the same. Not so for the one class of it that refuses.
     bool hands_out_legacy = false;
     std::string_view legacy_refused_by = {};
+    /// A class whose `__dlpack__` is wrong about strides (PyArrow 26, permuted axes): Arrow's interface is
+    /// asked in its place.
+    std::string_view arrow_rather_for = {};
     bool buffer_first = false;  ///< the buffer protocol says the same as `__dlpack__`, faster (measured)
     bool guarded = false;       ///< `is_conj`, `is_neg` and `requires_grad` must be asked
     bool dtype_first = false;   ///< `__dlpack__` aborts the process for dtypes it cannot express
@@ -75,8 +79,10 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .empty = "cupy.empty",
                      .stream_module = "cupy_backends.cuda.stream",
                      .stream_function = "get_stream_ptr"},
-    framework_habits{
-        .package = "pyarrow", .hands_out_legacy = true, .legacy_refused_by = "pyarrow.lib.Tensor"},
+    framework_habits{.package = "pyarrow",
+                     .hands_out_legacy = true,
+                     .legacy_refused_by = "pyarrow.lib.Tensor",
+                     .arrow_rather_for = "pyarrow.lib.FixedShapeTensorArray"},
 };
 
 namespace detail {
@@ -125,19 +131,22 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
     return known;
 }
 
+/// Whether the type, or a base of it, has this name; a look at names alone.
+[[nodiscard]] inline bool has_class_named(PyTypeObject* type, std::string_view name) noexcept {
+    bool found = false;
+    if (!name.empty()) detail::walk_bases(type, [&](PyTypeObject* t) { return found = name == t->tp_name; });
+    return found;
+}
+
 /// Whether objects of the type leave their library as legacy structs, read-only or not.
 [[nodiscard]] inline bool hands_out_legacy(PyTypeObject* type, const framework_habits& habits) noexcept {
-    if (!habits.hands_out_legacy || habits.legacy_refused_by.empty()) return habits.hands_out_legacy;
-    bool refused = false;
-    detail::walk_bases(type,
-                       [&](PyTypeObject* t) { return refused = habits.legacy_refused_by == t->tp_name; });
-    return !refused;
+    return habits.hands_out_legacy && !has_class_named(type, habits.legacy_refused_by);
 }
 
 /// Whether `type` is the class that `package` calls `name`, the object itself: what a class says of itself
 /// proves nothing (F89). Where its library makes it from a class written in C, it must also derive from one
 /// of that name which no `class` statement made: a module put in the library's place has none. Runs code of
-/// the library's.
+/// the library's; an exception is left only if it ends the call (Ctrl-C).
 [[nodiscard]] inline bool is_library_class(PyTypeObject* type, const char* package, const char* name,
                                            const char* base = nullptr) noexcept {
     const auto is_base = [&](PyTypeObject* t) {
@@ -148,10 +157,9 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
     PyTypeObject* below = type;
     while (base != nullptr && below != nullptr && !is_base(below)) below = below->tp_base;
     if (below == nullptr) return false;
-    const error_guard keep;
     const ref module = ref::take(call::imported_module(package));
     const ref found = module ? ref::take(call::attr(module.get(), name)) : ref();
-    PyErr_Clear();
+    if (!forget_answer()) return false;
     return found.get() == reinterpret_cast<PyObject*>(type);
 }
 [[nodiscard]] inline bool is_library_class(PyTypeObject* type, const framework_habits& habits) noexcept {

@@ -8,6 +8,7 @@
 #include <tenon/py/call.hpp>
 #include <tenon/py/frameworks.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
@@ -22,7 +23,7 @@ namespace detail {
 TENON_COLD [[nodiscard]] inline bool warn_of_gradient(Py_ssize_t frames_up) noexcept {
     const ref package = ref::take(call::imported_module("tenon"));
     const ref category = package ? ref::take(call::attr(package.get(), "ReadOnlyWarning")) : ref();
-    PyErr_Clear();  // the package need not be there
+    if (!forget_answer()) return false;  // otherwise the package need not be there
     PyObject* const kind = category ? category.get() : PyExc_UserWarning;
     return foreign_code([&] { return PyErr_WarnEx(kind, gradient_warning, frames_up); }) == 0;
 }

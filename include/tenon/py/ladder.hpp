@@ -40,6 +40,7 @@ namespace detail {
     date_plan(plan, here);
     exchange::probe(type, here, plan);
     numpy::probe(type, here, plan);
+    if (PyErr_Occurred() != nullptr) return false;  // interrupted
     dlpack::probe(type, here, plan);
     cuda_array_interface::probe(type, here, plan);
     array_interface::probe(type, here, plan);
@@ -49,6 +50,7 @@ namespace detail {
     if (habits != nullptr) {
         plan.immutable = habits->immutable;
         plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
+        plan.arrow_first = has_class_named(type, habits->arrow_rather_for);
         plan.buffer_first = habits->buffer_first && plan.has_buffer;
         plan.prefer_buffer = plan.buffer_first;
         plan.dtype_first = habits->dtype_first;
@@ -57,6 +59,7 @@ namespace detail {
         // What only restricts is believed of any class that bears the name; the rest of the library's alone.
         const bool is_genuine = is_their_own && is_library_class(type, *habits);
         if (is_genuine) plan.stream_of = find_library_stream(*habits);
+        if (PyErr_Occurred() != nullptr) return false;  // interrupted
         plan.plain_call = habits->plain_call && (is_genuine || (is_their_own && habits->immutable));
         plan.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
     }
@@ -233,6 +236,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
     bool settled_by_numpy = false;
     const auto numpy_settles = [&] { return settled_by_numpy = answer == rung_result::refused; };
+    // What says how its elements are to be read, and cannot be taken so, is not to be read otherwise: an
+    // image whose bytes are the other way round, which Arrow's interface of the same object does not say.
+    const auto is_last_word = [&] { return answer == rung_result::refused; };
     // Rungs that know no other place are left out where there is a better one to ask.
     const bool host_will_do = !options.to || options.wants_host();
     if (plan.masked) {
@@ -248,6 +254,14 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     const auto cuda_interface = [&] {
         return ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); });
+    };
+    const auto arrow_interface = [&] {
+        return ends_at(rung::arrow, true, [&] {
+            rung_result got = arrow::take(obj, plan, options, *here, out, why);
+            if (got == rung_result::taken && !out.empty() && (options.copy == false || out.looking))
+                got = arrow::note_copy(obj, plan, options, *here, out);
+            return got == rung_result::taken ? unless_fresh(options, out, why) : got;
+        });
     };
     const bool cuda_first = options.for_cuda && plan.has_buffer && !plan.immutable && !plan.numpy_struct;
 
@@ -276,6 +290,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                            [&] {
                                return speculate_on_buffer(obj, plan.immutable, *here, out, why, swallowed);
                            })) ||
+                  (plan.arrow_first && (arrow_interface() || is_last_word())) ||
                   ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
                           [&] {
                               const rung_result got =
@@ -292,9 +307,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                             [&] {
                                 const rung_result got = array_interface::take(obj, plan, *here, out, why);
                                 return got == rung_result::taken ? unless_fresh(options, out, why) : got;
-                            }))) ||
-                  ends_at(rung::arrow, true,
-                          [&] { return arrow::take(obj, plan, options, *here, out, why); });
+                            }) ||
+                    is_last_word())) ||
+                  arrow_interface();
     if (answer == rung_result::raised && swallowed) {
         // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
         ref later = pending_exception();

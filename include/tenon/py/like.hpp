@@ -73,8 +73,8 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
 
 /// The same for a library whose arrays have to be asked: empty_like keeps the very array.
 [[nodiscard]] inline PyObject* same_array_by_asking(const tensor& t, PyTypeObject* type) noexcept {
-    auto* const owner = static_cast<PyObject*>(t.owner().subject());
-    if (t.owner().release_function() != release_object || Py_TYPE(owner) != type) return nullptr;
+    PyObject* const owner = object_kept_by(t.owner());
+    if (owner == nullptr || Py_TYPE(owner) != type) return nullptr;
     bool same = false;
     void* stream = nullptr;
     const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
@@ -84,7 +84,7 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
                std::equal(now.shape().begin(), now.shape().end(), t.shape().begin()) &&
                std::equal(now.strides().begin(), now.strides().end(), t.strides().begin());
     });
-    if (!asked && !is_no_answer_pending()) PyErr_Clear();
+    if (!asked) (void)forget_answer();
     // Its library goes on working on its own stream.
     if (same && stream != t.stream() &&
         !succeeded(without_gil([&] { return gpu::order(t.device(), t.stream(), stream); })))
@@ -267,7 +267,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     ref type;
     if (library_of != nullptr) {
         type = ref::take(call::attr(library_of, type_name.c_str()));
-        if (!type) PyErr_Clear();
+        if (!type && !forget_answer()) return nullptr;
     }
     if (!type) type = ref::take(text_of(type_name));
     const ref args = shape ? ref::take(PyTuple_Pack(1, shape.get())) : ref();
@@ -276,7 +276,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 }
 
 /// What has the library's words for element types: the package of a library we know, the standard's namespace
-/// of the array, or the package its type is defined in. Nothing, without an exception, when there is none.
+/// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
+/// it ends the call.
 [[nodiscard]] inline ref element_types_of(PyObject* like) {
     const ref type = class_of(like);
     const framework_habits* const habits = habits_of(as_type(type));
@@ -285,12 +286,11 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     if (habits == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
         found = ref::take(call::method(like, method.get()));
     if (!found) {
-        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return {};
-        PyErr_Clear();
+        if (!forget_answer()) return {};
         const std::string package =
             habits != nullptr ? std::string(habits->package) : defining_package(as_type(type));
         found = ref::take(call::import_module(package.c_str()));
-        if (!found) PyErr_Clear();
+        if (!found) (void)forget_answer();
     }
     return found;
 }
@@ -318,12 +318,13 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     if (!made) return std::nullopt;
     auto taken = from_python(made.get(), {.writable = true});
     if (!taken) return taken;
-    if (is_as_planned(*taken, planned)) {
-        taken->owner() = keep_object(made.get(), &here);  // as it is, so that it can go back as it is
-        return taken;
+    if (!is_as_planned(*taken, planned)) {
+        raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
+        return std::nullopt;
     }
-    raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
-    return std::nullopt;
+    if (object_kept_by(taken->owner()) != made.get())  // so that it can go back as it is
+        taken->owner() = keep_array(std::move(made), std::move(taken->owner()), &here);
+    return taken;
 } catch (...) {
     raise_caught();
     return std::nullopt;

@@ -42,6 +42,8 @@ struct library_function {
     else if (call::dict_item(all, key.get(), &there) == 0)
         return {std::move(function), false};
     const ref kept = ref::take(there);
+    // Plans point to what is in it: nobody is to find it by the collector, and empty it.
+    if (PyObject_GC_IsTracked(all) != 0) PyObject_GC_UnTrack(all);
     if (!kept) return {};
     const bool same = kept.get() == function.get();
     return {std::move(function), same};

@@ -166,15 +166,27 @@ inline void chain_behind(ref first) noexcept {
            PyErr_ExceptionMatches(PyExc_RecursionError) != 0;
 }
 
-/// Raises `e` with `cause`, if any, as what it comes from.
-inline std::nullptr_t raise_from(const error& e, std::string_view prefix, ref cause) noexcept {
-    raise(e, prefix);
-    if (!cause) return nullptr;
-    ref raised = pending_exception();
-    if (!raised) return nullptr;
+/// Forgets an exception that is an answer. False when one stands.
+[[nodiscard]] inline bool forget_answer() noexcept {
+    if (PyErr_Occurred() == nullptr) return true;
+    if (is_no_answer_pending()) return false;
+    PyErr_Clear();
+    return true;
+}
+
+/// Notes `cause`, if any, as what the pending exception comes from.
+inline void blame(ref cause) noexcept {
+    ref raised = cause ? pending_exception() : ref();
+    if (!raised) return;
     PyException_SetContext(raised.get(), ref::borrow(cause.get()).release());
     PyException_SetCause(raised.get(), cause.release());
     restore_exception(std::move(raised));
+}
+
+/// Raises `e` with `cause`, if any, as what it comes from.
+inline std::nullptr_t raise_from(const error& e, std::string_view prefix, ref cause) noexcept {
+    raise(e, prefix);
+    blame(std::move(cause));
     return nullptr;
 }
 

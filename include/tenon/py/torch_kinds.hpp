@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -97,6 +98,24 @@ private:
     ref torch_;
 };
 
+/// Raises it again; where it ends in a backtrace, only what it says before that, with all of it as the cause.
+inline void raise_first_line(ref exception) noexcept try {
+    const ref text = ref::take(foreign_code([&] { return PyObject_Str(exception.get()); }));
+    const char* const told = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    const std::string_view all = told != nullptr ? told : "";
+    const std::size_t end = all.find("\nException raised from ");
+    if (!forget_answer()) return chain_behind(std::move(exception));
+    if (end == std::string_view::npos) return restore_exception(std::move(exception));
+    const std::string_view line = all.substr(0, end);
+    const bool is_type = line.find("supported by dlpack") != std::string_view::npos;
+    raise(errc::refused,
+          "tenon: cannot take this tensor: " + std::string(line) +
+              (is_type ? "; view its bytes as numbers first, as with t.view(torch.uint8)" : ""));
+    blame(std::move(exception));
+} catch (...) {
+    raise_caught();
+}
+
 }  // namespace detail
 
 /// Puts a failed import in our words, if the object is a tensor of PyTorch's of a kind that has no plain
@@ -113,7 +132,7 @@ TENON_COLD inline void reword_for_torch(PyObject* obj) noexcept {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0)
         return chain_behind(std::move(first));  // interrupted while it was asked
     PyErr_Clear();
-    if (!kind) return restore_exception(std::move(first));
+    if (!kind) return detail::raise_first_line(std::move(first));
     const bool is_ours = PyObject_TypeCheck(first.get(), reinterpret_cast<PyTypeObject*>(PyExc_BufferError));
     raise_from(*kind, "tenon: cannot take this tensor: ", is_ours ? ref() : std::move(first));
 }

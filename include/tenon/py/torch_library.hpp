@@ -23,6 +23,7 @@
 #include <tenon/py/interpreter.hpp>
 #include <tenon/py/object_query.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 
 namespace tenon::py {
@@ -158,7 +159,7 @@ private:
         const torch_library* first = nullptr;
         if (made != nullptr && made->find_classes(names) && found().compare_exchange_strong(first, made))
             return made;
-        if (PyErr_Occurred() != nullptr) PyErr_Clear();
+        (void)forget_answer();
         delete made;
         return first;
     }

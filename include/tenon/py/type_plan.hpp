@@ -105,6 +105,7 @@ struct type_plan {
     bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
     bool immutable = false;      ///< never to be written to
     bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
+    bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`
     bool plain_call = false;        ///< `__dlpack__` is best asked with the stream alone
     bool on_cuda = false;           ///< the last object that was asked so was on CUDA, or all of them are
     dlpack_dialect dialect = dlpack_dialect::unknown;

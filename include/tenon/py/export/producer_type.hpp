@@ -62,8 +62,8 @@ struct TENON_PRIVATE tensor_source {
 /// The Python object the tensor's memory belongs to, borrowed, or null where that cannot be known.
 [[nodiscard]] inline PyObject* owner_of(const tensor& t) noexcept {
     const keep_alive& owner = gpu::kept_by(t.owner());
-    if (owner.release_function() == release_object || owner.release_function() == release_interface)
-        return static_cast<PyObject*>(owner.subject());
+    if (PyObject* const object = object_kept_by(owner)) return object;
+    if (owner.release_function() == release_interface) return static_cast<PyObject*>(owner.subject());
     return owner.release_function() == release_buffer ? static_cast<Py_buffer*>(owner.subject())->obj
                                                       : nullptr;
 }

@@ -106,9 +106,8 @@ namespace detail {
             return rung_result::refused;
         }
         if (!fields.read(dict.get())) return rung_result::raised;
-        if (interface_version(fields) != 3) {
-            why = refused("version", "only version 3 of the array interface is known",
-                          interface_version(fields), 3);
+        if (const long version = interface_version(fields); version != 3 && version != 2) {
+            why = refused("version", "only versions 2 and 3 of the array interface are known", version, 3);
             return rung_result::refused;
         }
     } else {

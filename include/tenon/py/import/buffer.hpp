@@ -14,6 +14,9 @@ namespace tenon::py::buffer {
 
 inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     plan.has_buffer = type->tp_as_buffer != nullptr && type->tp_as_buffer->bf_getbuffer != nullptr;
+    // NumPy's single times give their bytes as numbers of one byte each. Its array interface tells.
+    const std::string_view name = type->tp_name != nullptr ? type->tp_name : "";
+    if (name == "numpy.datetime64" || name == "numpy.timedelta64") plan.has_buffer = false;
 }
 
 namespace detail {

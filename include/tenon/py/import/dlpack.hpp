@@ -166,13 +166,14 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
         if (plan.dialect == dlpack_dialect::unknown) remember_dialect(obj, plan, dlpack_dialect::modern);
         return capsule;
     }
-    // TypeError means "unknown keyword" from an old producer (and anything at all from a careless one);
-    // RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make, of memory that
-    // can be reached from here, we make ourselves. One step back, then the producer has had its say.
+    // TypeError itself means "unknown keyword" from an old producer (and anything at all from a careless
+    // one); RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make, of
+    // memory that can be reached from here, we make ourselves. One step back, then the producer has had its
+    // say.
     if (PyErr_ExceptionMatches(PyExc_RecursionError) != 0) return {};  // no word about the call
     const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
     const bool unknown_keyword =
-        plan.dialect == dlpack_dialect::unknown && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+        plan.dialect == dlpack_dialect::unknown && PyErr_Occurred() == PyExc_TypeError;
     if (unknown_keyword)
         shape.modern = false;
     else if (options.wants_host() && options.copy != false && where && is_gpu(*where) &&

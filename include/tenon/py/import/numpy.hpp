@@ -179,8 +179,7 @@ namespace detail {
         ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
         const bool holds = ndarray && layout_holds(numpy.get(), ndarray.get());
         // An interrupt is not an answer: it is left standing, and the question open.
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
-        PyErr_Clear();
+        if (!forget_answer()) return nullptr;
         // Kept for good: an object that calls itself NumPy may let go of it.
         call::drop(here.numpy_ndarray.exchange(ndarray.release()));
         here.numpy_layout.store(holds ? 1 : -1, std::memory_order_release);
@@ -274,7 +273,10 @@ TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out
     detail::numbered_type element = detail::plain_type(a->descr);
     if (element.type.bits == 0) {
         out.ran_code = true;
+        const ref descr = ref::borrow(reinterpret_cast<PyObject*>(a->descr));
         const auto extension = detail::extension_type(a->descr);
+        flags = detail::flags_of(a);  // what was asked may have changed them, and the dtype
+        if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return rung_result::absent;
         if (!extension) {
             const auto reason = detail::inexpressible(a->descr);
             if (!reason) return rung_result::absent;
