@@ -39,11 +39,134 @@ def _arrow_type(*words: str) -> Callable[[Any], bool]:
 
 def _nanoseconds(series: Any) -> str:
     times = "datetime64[ns]" if series.dtype.kind == "M" else "timedelta64[ns]"
+    if str(series.dtype).startswith(("date32", "date64")):  # of Arrow: objects, to NumPy
+        return f'obj.astype("{times}").to_numpy().view("int64")'
     return f'obj.to_numpy("{times}").view("int64")'
 
 
 def _strings_of_pandas(series: Any) -> bool:
     return bool(sys.modules["pandas"].api.types.infer_dtype(series) == "string")
+
+
+def _handed_out(series: Any) -> bool:
+    """Whether this pandas hands a Series out at all: it is PyArrow that does it."""
+    return hasattr(series, "__arrow_c_stream__") and sys.modules.get("pyarrow") is not None
+
+
+def _table_of_pandas(table: Any) -> str:
+    # A type of pandas' own may have gaps, and becomes another one with them.
+    own = any(hasattr(dtype, "na_value") for dtype in table.dtypes)
+    if not own and table.iloc[:0].to_numpy().dtype.kind in _NUMBER_KINDS:
+        return "obj.to_numpy()"
+    return _FLOATS_OF_PANDAS if all(dtype.kind in "biuf" for dtype in table.dtypes) else _COLUMN
+
+
+def _table_of_polars(start: str) -> Callable[[Any], str]:
+    def fix(table: Any) -> str:
+        types = table.collect_schema().dtypes()
+        if not all(dtype.is_numeric() or str(dtype) == "Boolean" for dtype in types):
+            return _COLUMN if start == "obj" else f"{_COLUMN} of {start}"
+        others = any(str(dtype).startswith(("Boolean", *_NOT_IN_NUMPY)) for dtype in types)
+        return start + ".cast(float)" * others + ".to_numpy()"
+
+    return fix
+
+
+def _has_rows(series: Any) -> bool:
+    """Whether the elements of a polars Series are rows of one length."""
+    return hasattr(series.dtype, "shape")
+
+
+def _innermost(series: Any) -> Any:
+    """The type of what is in the rows, and in the rows of rows."""
+    dtype = series.dtype
+    while hasattr(dtype, "shape"):
+        dtype = dtype.inner
+    return dtype
+
+
+def _polars_type(*words: str) -> Callable[[Any], bool]:
+    return lambda s: str(_innermost(s)).startswith(words)
+
+
+def _gaps_in_rows(series: Any) -> bool:
+    if not _has_rows(series):
+        return False
+    series = series.drop_nulls()
+    while _has_rows(series):
+        series = series.explode()
+    return bool(series.null_count() > 0)
+
+
+def _rechunked(series: Any) -> str:
+    return ".rechunk()" * (series.n_chunks() > 1)
+
+
+def _whole(series: Any) -> str:
+    """What takes the gaps of a polars Series away, and puts its pieces together."""
+    gaps = series.null_count() > 0
+    if not _has_rows(series):
+        return ".fill_null(0)" * gaps + _rechunked(series)
+    return ".drop_nulls()" * gaps + (".to_numpy()" if _gaps_in_rows(series) else _rechunked(series))
+
+
+def _floats_of_polars(series: Any) -> str:
+    kind = f"polars.Array(float, {series.dtype.shape})" if _has_rows(series) else "float"
+    return f"obj.cast({kind})" + _whole(series)
+
+
+def _bools_of_polars(series: Any) -> str:
+    if series.null_count() == 0 and not _gaps_in_rows(series):
+        return "obj.to_numpy()"
+    return _floats_of_polars(series) if _has_rows(series) else "obj.fill_null(False).to_numpy()"
+
+
+def _codes_of_polars(series: Any) -> str:
+    gaps = ".cast(int).fill_null(-1)" * (series.null_count() > 0)
+    return "obj.to_physical()" + gaps + _rechunked(series)
+
+
+def _pieces(array: Any) -> list[Any]:
+    return getattr(array, "chunks", [array])
+
+
+def _joined(array: Any) -> str:
+    return ".combine_chunks()" * (len(_pieces(array)) > 1)
+
+
+def _numbers_of_arrow(start: str, kind: Any, array: Any) -> str:
+    """Plain numbers, in one piece and without gaps, of `start`: it has elements of this kind, and is of the array."""
+    cast = next((f'.cast("{to}")' for word, to in _ARROW_NUMBERS.items() if str(kind).startswith(word)), "")
+    # The values that a dictionary, or runs, refer to may have nulls, too.
+    values = (getattr(piece, "dictionary", getattr(piece, "values", piece)) for piece in _pieces(array))
+    gaps = array.null_count > 0 or any(value.null_count > 0 for value in values)
+    return start + cast + ".fill_null(0)" * gaps + _joined(array)
+
+
+def _table_of_arrow(table: Any) -> str:
+    for at, kind in enumerate(table.schema.types):
+        if not str(kind).startswith((*_ARROW_OTHERS, *_ARROW_NESTED)):
+            return _numbers_of_arrow(f"obj.column({at})", kind, table.column(at))
+    return _COLUMN
+
+
+def _numbers(array: Any) -> str:
+    return _numbers_of_arrow("obj", array.type, array)
+
+
+def _entries(array: Any) -> str:
+    kind = array.type.value_type
+    if not str(kind).startswith(_ARROW_OTHERS):
+        return _numbers_of_arrow("obj.cast(obj.type.value_type)", kind, array)
+    gaps = '.cast("int64").fill_null(-1)' * (array.null_count > 0)
+    return "obj" + ".combine_chunks()" * hasattr(array, "chunks") + ".indices" + gaps
+
+
+def _runs(array: Any) -> str:
+    kind = array.type.value_type
+    if str(kind).startswith(_ARROW_OTHERS):
+        return _NUMBERS_IN_IT
+    return _numbers_of_arrow("pyarrow.compute.run_end_decode(obj)", kind, array)
 
 
 def _class(*names: str) -> Callable[[Any], bool]:
@@ -53,10 +176,35 @@ def _class(*names: str) -> Callable[[Any], bool]:
 _TRACED = "it stands for a value that is not there yet: a function is being traced"
 _OUTSIDE = "hand over what the function returns, outside of it"
 
-_ARROW_OTHERS = (
+_TABLE = "it is a table, and a tensor is one array"
+_COLUMN = "hand over a column of numbers"
+_NUMBERS_IN_IT = "hand over the numbers in it"
+_NO_NUMBERS = "its elements are no numbers"
+_TIMES = "its elements are times, which a tensor has no type for"
+_DECIMALS = "its elements are decimals, which a tensor has no type for"
+_CATEGORIES = "its elements are numbers of entries in a list of categories"
+_BITS = "its elements are single bits"
+_MISSING = "some of its values are missing, which a tensor cannot say"
+_ROWS_MISSING = "some of its rows are missing, which a tensor cannot say"
+_PIECES = "it is in several pieces"
+
+#: Of NumPy.
+_NUMBER_KINDS = "biufc"
+_FLOATS_OF_PANDAS = 'obj.to_numpy("float64", na_value=float("nan"))'
+_WIDE = ("Int128", "UInt128")
+_NOT_IN_NUMPY = ("Decimal", *_WIDE)
+
+_ARROW_OTHERS = tuple(
     "string large_string binary large_binary fixed_size_binary list large_list struct map sparse_union dense_union "
-    "null month_day_nano_interval"
-).split()
+    "null month_day_nano_interval".split()
+)
+_ARROW_NESTED = ("dictionary", "run_end_encoded", "fixed_size_list", "extension")
+#: What a type is cast to.
+_ARROW_TIMES = {
+    **dict.fromkeys(("date32", "time32"), "int32"),
+    **dict.fromkeys(("date64", "time64", "timestamp", "duration"), "int64"),
+}
+_ARROW_NUMBERS = {"bool": "uint8", "decimal": "float64", **_ARROW_TIMES}
 
 #: By the package an object comes from; the first that applies is the one.
 REMEDIES: dict[str, tuple[Remedy, ...]] = {
@@ -69,10 +217,10 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "its elements are not in this machine's byte order",
             'obj.astype(obj.dtype.newbyteorder("="))',
         ),
-        Remedy(_kind("M", "m"), "its elements are times, which a tensor has no type for", 'obj.view("int64")'),
+        Remedy(_kind("M", "m"), _TIMES, 'obj.view("int64")'),
         Remedy(_kind("S"), "its elements are strings of bytes", 'obj.copy().view("uint8")'),
         Remedy(_kind("U"), "its elements are strings of characters", 'obj.copy().view("uint32")'),
-        Remedy(_kind("T"), "its elements are strings", "hand over the numbers in it"),
+        Remedy(_kind("T"), "its elements are strings", _NUMBERS_IN_IT),
         Remedy(
             lambda a: a.dtype.char == "g",
             "its elements are long doubles, which differ by machine",
@@ -161,91 +309,71 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "obj.read_value()",
         ),
         Remedy(lambda x: x.dtype.name == "string", "its elements are strings", "tensorflow.strings.to_number(obj)"),
-        Remedy(lambda x: True, "its elements are no numbers", "hand over the numbers in it"),
+        Remedy(lambda x: True, _NO_NUMBERS, _NUMBERS_IN_IT),
     ),
     "paddle": (
         Remedy(lambda x: x.is_sparse(), "it is sparse, and not a plain block of memory", "obj.to_dense()"),
     ),
     "pandas": (
+        Remedy(_class("DataFrame"), _TABLE, _table_of_pandas),
+        Remedy(lambda s: s.dtype.kind in "iufb" and bool(s.isna().any()), _MISSING, _FLOATS_OF_PANDAS),
+        Remedy(lambda s: s.cat is not None, _CATEGORIES, "obj.cat.codes.to_numpy()"),
+        Remedy(lambda s: str(s.dtype) == "category", _CATEGORIES, "obj.codes"),
+        Remedy(lambda s: s.dtype.kind in "Mm", _TIMES, _nanoseconds),
+        Remedy(_strings_of_pandas, "its elements are strings", _NUMBERS_IN_IT),
+        Remedy(lambda s: str(s.dtype) == "object", "its elements are Python objects", _NUMBERS_IN_IT),
+        Remedy(lambda s: s.dtype.kind == "O", "its elements are of the type {x.dtype}", _NUMBERS_IN_IT),
         Remedy(
-            lambda s: bool(getattr(s, "hasnans", False)) and s.dtype.kind in "iufb",
-            "some of its values are missing, which a tensor cannot say",
-            'obj.to_numpy("float64", na_value=float("nan"))',
+            lambda s: s.dtype.kind == "b" and _handed_out(s),
+            "pandas hands its elements out as single bits",
+            "obj.to_numpy()",
         ),
         Remedy(
-            lambda s: s.cat is not None,
-            "its elements are numbers of entries in a list of categories",
-            "obj.cat.codes.to_numpy()",
+            lambda s: _handed_out(s) and s.array.__arrow_array__().num_chunks > 1,
+            _PIECES,
+            "obj.to_numpy()",
         ),
-        Remedy(lambda s: s.dtype.kind in "Mm", "its elements are times, which a tensor has no type for", _nanoseconds),
-        Remedy(_strings_of_pandas, "its elements are strings", "hand over the numbers in it"),
-        Remedy(lambda s: s.dtype.kind == "O", "its elements are Python objects", "hand over the numbers in it"),
-        Remedy(lambda s: True, "it is a table of its own kind, and no array", "obj.to_numpy()"),
+        Remedy(lambda s: s.dtype.kind in _NUMBER_KINDS, "pandas hands out no memory of it", "obj.to_numpy()"),
     ),
     "polars": (
+        Remedy(_class("DataFrame"), _TABLE, _table_of_polars("obj")),
+        Remedy(_class("LazyFrame"), "it is a query that has not run yet", _table_of_polars("obj.collect()")),
+        Remedy(_class("Expr"), "it is an expression, which has no values", "hand over what it selects from a table"),
+        Remedy(lambda s: _innermost(s).is_temporal(), _TIMES, lambda s: "obj.to_physical()" + _whole(s)),
+        Remedy(lambda s: str(s.dtype).startswith(("Categorical", "Enum")), _CATEGORIES, _codes_of_polars),
+        Remedy(_polars_type("Decimal"), _DECIMALS, _floats_of_polars),
         Remedy(
-            lambda s: s.null_count() > 0,
-            "some of its values are missing, which a tensor cannot say",
-            "obj.fill_null(0).to_numpy()",
+            _polars_type(*_WIDE),
+            "its elements are integers of 128 bits, which a tensor has no type for",
+            _floats_of_polars,
         ),
+        Remedy(_polars_type("Boolean"), _BITS, _bools_of_polars),
+        Remedy(lambda s: not _innermost(s).is_numeric(), _NO_NUMBERS, _NUMBERS_IN_IT),
         Remedy(
-            lambda s: s.dtype.is_temporal(),
-            "its elements are times, which a tensor has no type for",
-            "obj.to_physical()",
+            lambda s: _gaps_in_rows(s) or (s.null_count() > 0 and not _has_rows(s)),
+            _MISSING,
+            lambda s: "obj" + _whole(s),
         ),
-        Remedy(
-            lambda s: not s.dtype.is_numeric() and str(s.dtype) != "Boolean",
-            "its elements are no numbers",
-            "hand over the numbers in it",
-        ),
-        Remedy(lambda s: True, "it is a table of its own kind, and no array", "obj.to_numpy()"),
+        Remedy(lambda s: s.null_count() > 0, _ROWS_MISSING, lambda s: "obj" + _whole(s)),
+        Remedy(lambda s: s.n_chunks() > 1, _PIECES, "obj.rechunk()"),
     ),
     "pyarrow": (
-        Remedy(_class("Table", "RecordBatch"), "it is a table, and a tensor is one array", "obj.column(0)"),
+        Remedy(_class("Table", "RecordBatch"), _TABLE, _table_of_arrow),
         Remedy(_class("Scalar"), "it is a single value, and no array", "numpy.asarray(obj.as_py())"),
         # First what the elements are: no null and no piece is of any use before that.
-        Remedy(
-            _arrow_type(*_ARROW_OTHERS),
-            "its elements are no numbers",
-            "hand over the numbers in it",
-        ),
-        Remedy(
-            _arrow_type("dictionary"),
-            "its elements are numbers of entries in a dictionary",
-            "obj.cast(obj.type.value_type)",
-        ),
-        Remedy(
-            _arrow_type("run_end_encoded"),
-            "it holds each run of equal elements once",
-            "pyarrow.compute.run_end_decode(obj)",
-        ),
-        Remedy(_arrow_type("bool"), "its elements are single bits", 'obj.cast("uint8")'),
-        Remedy(
-            _arrow_type("decimal"),
-            "its elements are decimals, which a tensor has no type for",
-            'obj.cast("float64")',
-        ),
-        Remedy(
-            _arrow_type("date32", "time32"),
-            "its elements are times, which a tensor has no type for",
-            'obj.cast("int32")',
-        ),
-        Remedy(
-            _arrow_type("date64", "time64", "timestamp", "duration"),
-            "its elements are times, which a tensor has no type for",
-            'obj.cast("int64")',
-        ),
+        Remedy(_arrow_type(*_ARROW_OTHERS), _NO_NUMBERS, _NUMBERS_IN_IT),
+        Remedy(_arrow_type("dictionary"), "its elements are numbers of entries in a dictionary", _entries),
+        Remedy(_arrow_type("run_end_encoded"), "it holds each run of equal elements once", _runs),
+        Remedy(_arrow_type("bool"), _BITS, _numbers),
+        Remedy(_arrow_type("decimal"), _DECIMALS, _numbers),
+        Remedy(_arrow_type(*_ARROW_TIMES), _TIMES, _numbers),
         Remedy(
             lambda a: a.null_count > 0 and _arrow_type("fixed_size_list", "extension")(a),
-            "some of its rows are missing, which a tensor cannot say",
-            "obj.drop_null()",
+            _ROWS_MISSING,
+            lambda a: "obj.drop_null()" + _joined(a),
         ),
-        Remedy(
-            lambda a: a.null_count > 0,
-            "some of its values are missing, which a tensor cannot say",
-            "obj.fill_null(0)",
-        ),
-        Remedy(lambda a: a.num_chunks > 1, "it is in several pieces", "obj.combine_chunks()"),
+        Remedy(lambda a: a.null_count > 0, _MISSING, _numbers),
+        Remedy(lambda a: a.num_chunks > 1, _PIECES, "obj.combine_chunks()"),
     ),
 }
 REMEDIES["jaxlib"] = REMEDIES["jax"]
