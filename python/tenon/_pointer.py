@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
 
 from tenon import _core
 from tenon._device import device as device_type
 from tenon._dtype import dtype as dtype_type
+
+
+_MOST_AXES = 64  # as in C++; what iterates without end is not read to its end
 
 
 def from_pointer(
@@ -57,6 +61,9 @@ def _numbers(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
     except TypeError:  # NumPy's arrays all have __index__, and few answer
         pass
     try:
-        return tuple(value)  # type: ignore[arg-type]
+        numbers = tuple(itertools.islice(cast("Iterable[int]", value), _MOST_AXES + 1))
     except TypeError:
         raise TypeError(f"tenon: {name} must be integers, one for each axis, not {value!r}") from None
+    if len(numbers) > _MOST_AXES:
+        raise ValueError(f"tenon: from_pointer(): {name} has more than {_MOST_AXES} axes, which is the most there can be")
+    return numbers

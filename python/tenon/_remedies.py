@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numbers
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,6 +22,15 @@ class Remedy(NamedTuple):
     fix: str | Callable[[Any], str]
 
 
+def _last(value: Any, goes_on: Callable[[Any], bool], inside: Callable[[Any], Any]) -> Any:
+    """What is in the value, and in that, and so on: not without end, whatever stands in for a library's type."""
+    for _ in range(64):
+        if not goes_on(value):
+            return value
+        value = inside(value)
+    raise ValueError("there is always more in it")
+
+
 def _kind(*kinds: str) -> Callable[[Any], bool]:
     """Arrays whose dtype is of one of NumPy's kinds."""
     return lambda a: a.dtype.kind in kinds
@@ -33,15 +44,47 @@ def _layout(*words: str) -> Callable[[Any], bool]:
     return lambda x: any(word in str(x.layout) for word in words)
 
 
+def _is_row(kind: Any) -> bool:
+    """Whether a type of Arrow's is that of rows of one length, or of small tensors, which are kept so."""
+    return str(kind).startswith(_ARROW_ROWS)
+
+
+def _in_rows(kind: Any) -> Any:
+    """A type of Arrow's, or the type of what is in its rows, and in the rows of rows."""
+    return _last(kind, _is_row, lambda row: row.storage_type if hasattr(row, "storage_type") else row.value_type)
+
+
 def _arrow_type(*words: str) -> Callable[[Any], bool]:
-    return lambda a: str(a.type).startswith(words)
+    return lambda a: str(_in_rows(a.type)).startswith(words)
 
 
-def _nanoseconds(series: Any) -> str:
-    times = "datetime64[ns]" if series.dtype.kind == "M" else "timedelta64[ns]"
+def _as_bytes(kind: str) -> Callable[[Any], str]:
+    """An element without an axis cannot be viewed as several."""
+    return lambda a: ("obj" if a.ndim else "numpy.atleast_1d(obj)") + f'.copy().view("{kind}")'
+
+
+def _numbers_of_times(a: Any) -> str:
+    return "obj" + '.astype(obj.dtype.newbyteorder("="))' * (not a.dtype.isnative) + '.view("int64")'
+
+
+def _bits_of_torch(t: Any) -> str:
+    # Of the same size: else the last axis must be there, and without gaps.
+    return "obj.view(torch.int16)" if t.element_size() == 2 else "obj.view(torch.uint8)"
+
+
+def _times_of_pandas(series: Any) -> str:
+    """In the unit they have: a larger one cannot say them, and a smaller one wraps around without a word."""
     if str(series.dtype).startswith(("date32", "date64")):  # of Arrow: objects, to NumPy
-        return f'obj.astype("{times}").to_numpy().view("int64")'
-    return f'obj.to_numpy("{times}").view("int64")'
+        return 'obj.astype("datetime64[s]").to_numpy().view("int64")'
+    unit = re.split(r"[][,]", str(series.dtype))[1]  # datetime64[us, UTC], timestamp[us][pyarrow]
+    times = "datetime64" if series.dtype.kind == "M" else "timedelta64"
+    return f'obj.to_numpy("{times}[{unit}]").view("int64")'
+
+
+def _narrowed(dtype: Any) -> str:
+    """To numbers that every machine has, from pandas."""
+    wide = {"g": '"float64"', "G": '"complex128"'}.get(getattr(dtype, "char", ""), "")
+    return f"obj.to_numpy({wide})"
 
 
 def _strings_of_pandas(series: Any) -> bool:
@@ -56,8 +99,9 @@ def _handed_out(series: Any) -> bool:
 def _table_of_pandas(table: Any) -> str:
     # A type of pandas' own may have gaps, and becomes another one with them.
     own = any(hasattr(dtype, "na_value") for dtype in table.dtypes)
-    if not own and table.iloc[:0].to_numpy().dtype.kind in _NUMBER_KINDS:
-        return "obj.to_numpy()"
+    together = table.iloc[:0].to_numpy().dtype
+    if not own and together.kind in _NUMBER_KINDS:
+        return _narrowed(together)
     return _FLOATS_OF_PANDAS if all(dtype.kind in "biuf" for dtype in table.dtypes) else _COLUMN
 
 
@@ -79,10 +123,7 @@ def _has_rows(series: Any) -> bool:
 
 def _innermost(series: Any) -> Any:
     """The type of what is in the rows, and in the rows of rows."""
-    dtype = series.dtype
-    while hasattr(dtype, "shape"):
-        dtype = dtype.inner
-    return dtype
+    return _last(series.dtype, lambda dtype: hasattr(dtype, "shape"), lambda dtype: dtype.inner)
 
 
 def _polars_type(*words: str) -> Callable[[Any], bool]:
@@ -92,19 +133,17 @@ def _polars_type(*words: str) -> Callable[[Any], bool]:
 def _gaps_in_rows(series: Any) -> bool:
     if not _has_rows(series):
         return False
-    series = series.drop_nulls()
-    while _has_rows(series):
-        series = series.explode()
-    return bool(series.null_count() > 0)
+    elements = _last(series.drop_nulls(), _has_rows, lambda rows: rows.explode())
+    return bool(elements.null_count() > 0)
 
 
 def _rechunked(series: Any) -> str:
-    return ".rechunk()" * (series.n_chunks() > 1)
+    return ".rechunk()" * bool(series.n_chunks() > 1)
 
 
 def _whole(series: Any) -> str:
     """What takes the gaps of a polars Series away, and puts its pieces together."""
-    gaps = series.null_count() > 0
+    gaps = bool(series.null_count() > 0)
     if not _has_rows(series):
         return ".fill_null(0)" * gaps + _rechunked(series)
     return ".drop_nulls()" * gaps + (".to_numpy()" if _gaps_in_rows(series) else _rechunked(series))
@@ -122,7 +161,7 @@ def _bools_of_polars(series: Any) -> str:
 
 
 def _codes_of_polars(series: Any) -> str:
-    gaps = ".cast(int).fill_null(-1)" * (series.null_count() > 0)
+    gaps = ".cast(int).fill_null(-1)" * bool(series.null_count() > 0)
     return "obj.to_physical()" + gaps + _rechunked(series)
 
 
@@ -134,13 +173,16 @@ def _joined(array: Any) -> str:
     return ".combine_chunks()" * (len(_pieces(array)) > 1)
 
 
+def _cast(kind: Any) -> str:
+    return next((f'.cast("{to}")' for word, to in _ARROW_NUMBERS.items() if str(kind).startswith(word)), "")
+
+
 def _numbers_of_arrow(start: str, kind: Any, array: Any) -> str:
     """Plain numbers, in one piece and without gaps, of `start`: it has elements of this kind, and is of the array."""
-    cast = next((f'.cast("{to}")' for word, to in _ARROW_NUMBERS.items() if str(kind).startswith(word)), "")
     # The values that a dictionary, or runs, refer to may have nulls, too.
     values = (getattr(piece, "dictionary", getattr(piece, "values", piece)) for piece in _pieces(array))
-    gaps = array.null_count > 0 or any(value.null_count > 0 for value in values)
-    return start + cast + ".fill_null(0)" * gaps + _joined(array)
+    gaps = bool(array.null_count > 0 or any(value.null_count > 0 for value in values))
+    return start + _cast(kind) + ".fill_null(0)" * gaps + _joined(array)
 
 
 def _table_of_arrow(table: Any) -> str:
@@ -150,21 +192,48 @@ def _table_of_arrow(table: Any) -> str:
     return _COLUMN
 
 
+def _gaps_in_arrow(array: Any) -> bool:
+    """Whether values are missing in rows that are not."""
+    storage = [getattr(piece, "storage", piece) for piece in _pieces(array)]
+    elements = (_last(piece, lambda rows: _is_row(rows.type), lambda rows: rows.flatten()) for piece in storage)
+    return any(piece.null_count > 0 for piece in elements) and _is_row(array.type)
+
+
 def _numbers(array: Any) -> str:
-    return _numbers_of_arrow("obj", array.type, array)
+    if not _is_row(array.type):
+        return _numbers_of_arrow("obj", array.type, array)
+    if hasattr(array.type, "storage_type"):
+        return _NUMBERS_IN_IT
+    # Flattening leaves missing rows out; several arrays it does not know how to.
+    sizes: list[int] = []
+
+    def inside(row: Any) -> Any:
+        sizes.append(row.list_size)
+        return row.value_type
+
+    kind = _last(array.type, _is_row, inside)
+    start = "obj" + ".combine_chunks()" * hasattr(array, "chunks") + ".flatten()" * len(sizes)
+    cast = _cast(kind) + ".fill_null(0)" * _gaps_in_arrow(array)
+    return f"{start}{cast}.to_numpy().reshape(-1, {', '.join(map(str, sizes))})"
+
+
+def _value(scalar: Any) -> str:
+    return "numpy.asarray(obj.as_py())" if isinstance(scalar.as_py(), numbers.Real) else _NUMBERS_IN_IT
 
 
 def _entries(array: Any) -> str:
+    if _is_row(array.type):
+        return _NUMBERS_IN_IT
     kind = array.type.value_type
-    if not str(kind).startswith(_ARROW_OTHERS):
+    if not str(kind).startswith((*_ARROW_OTHERS, *_ARROW_NESTED)):
         return _numbers_of_arrow("obj.cast(obj.type.value_type)", kind, array)
-    gaps = '.cast("int64").fill_null(-1)' * (array.null_count > 0)
+    gaps = '.cast("int64").fill_null(-1)' * bool(array.null_count > 0)
     return "obj" + ".combine_chunks()" * hasattr(array, "chunks") + ".indices" + gaps
 
 
 def _runs(array: Any) -> str:
     kind = array.type.value_type
-    if str(kind).startswith(_ARROW_OTHERS):
+    if _is_row(array.type) or str(kind).startswith((*_ARROW_OTHERS, *_ARROW_NESTED)):
         return _NUMBERS_IN_IT
     return _numbers_of_arrow("pyarrow.compute.run_end_decode(obj)", kind, array)
 
@@ -184,6 +253,7 @@ _TIMES = "its elements are times, which a tensor has no type for"
 _DECIMALS = "its elements are decimals, which a tensor has no type for"
 _CATEGORIES = "its elements are numbers of entries in a list of categories"
 _BITS = "its elements are single bits"
+_LONG_DOUBLES = "its elements are long doubles, which differ by machine"
 _MISSING = "some of its values are missing, which a tensor cannot say"
 _ROWS_MISSING = "some of its rows are missing, which a tensor cannot say"
 _PIECES = "it is in several pieces"
@@ -198,7 +268,8 @@ _ARROW_OTHERS = tuple(
     "string large_string binary large_binary fixed_size_binary list large_list struct map sparse_union dense_union "
     "null month_day_nano_interval".split()
 )
-_ARROW_NESTED = ("dictionary", "run_end_encoded", "fixed_size_list", "extension")
+_ARROW_ROWS = ("fixed_size_list", "extension")
+_ARROW_NESTED = ("dictionary", "run_end_encoded", *_ARROW_ROWS)
 #: What a type is cast to.
 _ARROW_TIMES = {
     **dict.fromkeys(("date32", "time32"), "int32"),
@@ -209,34 +280,33 @@ _ARROW_NUMBERS = {"bool": "uint8", "decimal": "float64", **_ARROW_TIMES}
 #: By the package an object comes from; the first that applies is the one.
 REMEDIES: dict[str, tuple[Remedy, ...]] = {
     "numpy": (
-        Remedy(_class("MaskedArray"), "some of its elements are masked, which a tensor cannot say", "obj.filled()"),
+        Remedy(
+            lambda a: _class("MaskedArray")(a) and a.mask.any(),
+            "some of its elements are masked, which a tensor cannot say",
+            "obj.filled()",
+        ),
         Remedy(lambda a: a.dtype.names is not None, "its elements are structures of several fields", _first_field),
         Remedy(_kind("O"), "its elements are Python objects", 'obj.astype("float64")'),
+        Remedy(_kind("M", "m"), _TIMES, _numbers_of_times),
         Remedy(
             lambda a: not a.dtype.isnative,
             "its elements are not in this machine's byte order",
             'obj.astype(obj.dtype.newbyteorder("="))',
         ),
-        Remedy(_kind("M", "m"), _TIMES, 'obj.view("int64")'),
-        Remedy(_kind("S"), "its elements are strings of bytes", 'obj.copy().view("uint8")'),
-        Remedy(_kind("U"), "its elements are strings of characters", 'obj.copy().view("uint32")'),
+        Remedy(_kind("S"), "its elements are strings of bytes", _as_bytes("uint8")),
+        Remedy(_kind("U"), "its elements are strings of characters", _as_bytes("uint32")),
         Remedy(_kind("T"), "its elements are strings", _NUMBERS_IN_IT),
         Remedy(
-            lambda a: a.dtype.char == "g",
-            "its elements are long doubles, which differ by machine",
-            'obj.astype("float64")',
-        ),
-        Remedy(
-            lambda a: a.dtype.char == "G",
-            "its elements are long doubles, which differ by machine",
-            'obj.astype("complex128")',
+            lambda a: a.dtype.char in "gG",
+            _LONG_DOUBLES,
+            lambda a: 'obj.astype("float64")' if a.dtype.char == "g" else 'obj.astype("complex128")',
         ),
         Remedy(
             lambda x: type(x).__module__ == "ml_dtypes",
             "it is a single value, which NumPy does not hand out as a buffer",
             "numpy.asarray(obj)",
         ),
-        Remedy(_kind("V"), "its elements are bytes without a type", 'obj.copy().view("uint8")'),
+        Remedy(_kind("V"), "its elements are bytes without a type", _as_bytes("uint8")),
         Remedy(
             lambda a: any(step % a.itemsize for step in a.strides),
             "its elements are not whole elements apart, as a field of a structure is",
@@ -267,7 +337,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
             "it is a negative view, whose memory holds other numbers than it shows",
             "obj.resolve_neg()",
         ),
-        Remedy(lambda x: "bits" in str(x.dtype), "its elements are bits without a type", "obj.view(torch.uint8)"),
+        Remedy(lambda x: "bits" in str(x.dtype), "its elements are bits without a type", _bits_of_torch),
     ),
     "jax": (
         Remedy(_class("Tracer"), _TRACED, _OUTSIDE),
@@ -319,7 +389,8 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(lambda s: s.dtype.kind in "iufb" and bool(s.isna().any()), _MISSING, _FLOATS_OF_PANDAS),
         Remedy(lambda s: s.cat is not None, _CATEGORIES, "obj.cat.codes.to_numpy()"),
         Remedy(lambda s: str(s.dtype) == "category", _CATEGORIES, "obj.codes"),
-        Remedy(lambda s: s.dtype.kind in "Mm", _TIMES, _nanoseconds),
+        Remedy(lambda s: s.dtype.kind in "Mm", _TIMES, _times_of_pandas),
+        Remedy(lambda s: s.dtype.char in "gG", _LONG_DOUBLES, lambda s: _narrowed(s.dtype)),
         Remedy(_strings_of_pandas, "its elements are strings", _NUMBERS_IN_IT),
         Remedy(lambda s: str(s.dtype) == "object", "its elements are Python objects", _NUMBERS_IN_IT),
         Remedy(lambda s: s.dtype.kind == "O", "its elements are of the type {x.dtype}", _NUMBERS_IN_IT),
@@ -359,7 +430,7 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
     ),
     "pyarrow": (
         Remedy(_class("Table", "RecordBatch"), _TABLE, _table_of_arrow),
-        Remedy(_class("Scalar"), "it is a single value, and no array", "numpy.asarray(obj.as_py())"),
+        Remedy(_class("Scalar"), "it is a single value, and no array", _value),
         # First what the elements are: no null and no piece is of any use before that.
         Remedy(_arrow_type(*_ARROW_OTHERS), _NO_NUMBERS, _NUMBERS_IN_IT),
         Remedy(_arrow_type("dictionary"), "its elements are numbers of entries in a dictionary", _entries),
@@ -367,8 +438,9 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(_arrow_type("bool"), _BITS, _numbers),
         Remedy(_arrow_type("decimal"), _DECIMALS, _numbers),
         Remedy(_arrow_type(*_ARROW_TIMES), _TIMES, _numbers),
+        Remedy(_gaps_in_arrow, _MISSING, _numbers),
         Remedy(
-            lambda a: a.null_count > 0 and _arrow_type("fixed_size_list", "extension")(a),
+            lambda a: a.null_count > 0 and _is_row(a.type),
             _ROWS_MISSING,
             lambda a: "obj.drop_null()" + _joined(a),
         ),

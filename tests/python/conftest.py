@@ -14,6 +14,6 @@ faulthandler.enable(sys.__stderr__)
 @pytest.fixture(autouse=True)
 def _watchdog():
     """A hang is a failure that says where."""
-    faulthandler.dump_traceback_later(float(os.environ.get("TENON_TEST_TIMEOUT", "600")), exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(float(os.environ.get("TENON_TEST_TIMEOUT", "1800")), exit=True, file=sys.__stderr__)
     yield
     faulthandler.cancel_dump_traceback_later()

@@ -269,7 +269,7 @@ for name, code in job["cases"]:
 """
 
 
-def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = None, timeout: float = 170) -> Any:
+def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = None, timeout: float = 900) -> Any:
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         input=stdin,
@@ -282,7 +282,7 @@ def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = Non
 
 
 def elsewhere(
-    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None, timeout: float = 170
+    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None, timeout: float = 900
 ) -> dict[str, Outcome]:
     """Evaluates each expression after `setup` in a child process; a new one goes on after a case that kills it."""
     outcomes: dict[str, Outcome] = {}

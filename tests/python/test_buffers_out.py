@@ -232,3 +232,14 @@ def test_collector_never_empties_a_tensor():
     gc.collect()
     gc.collect()
     assert bytes(tenon.asdlpack(saved.pop())) == b"abcdefgh"
+
+
+def test_nothing_is_contiguous():
+    """NumPy's own empty arrays may have a step of 0, by which Python takes a buffer for one with gaps."""
+    for a in (np.zeros(0), BASE.reshape(-1)[::2][:0], np.zeros((0, 3)), np.lib.stride_tricks.as_strided(BASE, (0,), (0,))):
+        t = tenon.asdlpack(a)
+        view = memoryview(t)
+        assert view.c_contiguous and view.f_contiguous and view.shape == a.shape
+        assert np.frombuffer(t, a.dtype).size == 0
+        if a.ndim == 1:  # Python casts no more axes than that
+            assert view.cast("B").nbytes == 0

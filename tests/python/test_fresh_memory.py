@@ -142,6 +142,42 @@ def test_the_owner_of_an_interface():
     assert tenon.inspect(SHARED["bytes that the object has"]).owner == "buffer of bytes"
 
 
+def check_fresh(obj, numbers):
+    assert tenon.asdlpack(obj).tolist() == numbers
+    with pytest.raises(BufferError, match="copy=False"):
+        tenon.asdlpack(obj, copy=False)
+    assert tenon.inspect(obj).copied and tenon.explain(obj, "numpy").outcome == "copied"
+
+
+def test_F95_an_address_of_memory_made_anew():
+    made = []
+
+    def look(self):
+        made.append((ctypes.c_uint8 * 6)(*range(6)))
+        return described((ctypes.addressof(made[-1]), False))
+
+    check_fresh(Host(look), [[0, 1, 2], [3, 4, 5]])
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="classes have no __buffer__ before Python 3.12")
+def test_F95_a_buffer_made_anew():
+    class Fresh:
+        def __buffer__(self, flags):
+            return memoryview(bytearray(b"abc"))
+
+    class Same:
+        def __init__(self):
+            self.memory = bytearray(b"abc")
+
+        def __buffer__(self, flags):
+            return memoryview(self.memory)
+
+    check_fresh(Fresh(), [97, 98, 99])
+    same = Same()
+    assert tenon.asdlpack(same, copy=False).tolist() == [97, 98, 99]
+    assert not tenon.inspect(same).copied and tenon.explain(same, "numpy").outcome == "shared"
+
+
 @isolated
 def test_F95_arrow_cannot_say_that_it_copied():
     """What gives other memory at every look is a copy; a stream that can be read once is believed."""
@@ -199,3 +235,30 @@ def test_F95_pandas_puts_a_slice_together():
     with pytest.raises(BufferError, match="copy=False"):
         tenon.asdlpack(whole[::2], copy=False)
     assert tenon.explain(whole[::2], "torch").outcome == "copied"
+
+
+@isolated
+def test_F95_second_looks_do_not_multiply():
+    """Each of the wrappers imports what it wraps: a second look at every one would double the calls with each."""
+    from arrow_producers import Array
+
+    calls = 0
+
+    class Wrapper:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __arrow_c_array__(self, requested_schema=None):
+            nonlocal calls
+            calls += 1
+            return tenon.asdlpack(self.inner, copy=False).__arrow_c_array__()
+
+    memory = array.array("i", range(6))
+    wrapped = Array({"length": 6, "buffers": [None, memory.buffer_info()[0]]})
+    for _ in range(15):
+        wrapped = Wrapper(wrapped)
+    assert tenon.asdlpack(wrapped, copy=False).data_ptr == memory.buffer_info()[0]
+    assert calls == 30
+    fresh = Wrapper(Wrapper(Array()))  # a copy is seen from outside
+    with pytest.raises(BufferError, match="copy=False"):
+        tenon.asdlpack(fresh, copy=False)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import sys
 import threading
 import weakref
@@ -168,7 +169,9 @@ REFUSALS = {
     "shape of floats": (dict(shape=(2.0,)), TypeError, "shape"),
     "shape text": (dict(shape="23"), TypeError, "shape"),
     "shape None": (dict(shape=None), TypeError, "shape"),
-    "shape too long": (dict(shape=(1,) * 200), (ValueError, BufferError), "shape"),
+    "shape too long": (dict(shape=(1,) * 200), ValueError, "shape has more than 64"),
+    "shape without end": (dict(shape=itertools.repeat(1)), ValueError, "shape has more than 64"),
+    "strides without end": (dict(strides=itertools.count()), ValueError, "strides has more than 64"),
     "strides one too few": (dict(strides=(1,)), ValueError, "strides"),
     "strides beyond the address space": (dict(strides=(2**62, 1)), ValueError, "strides|address|shape"),
     "dtype unknown": (dict(dtype="float33"), TypeError, "element type"),

@@ -14,7 +14,7 @@ from isolation import SANITIZED, isolated, table
 from producers import exactly_once, exchange_class, refuse
 
 X86 = platform.machine() == "x86_64"
-IMPOSSIBLE = [8, 4088] + ([0xFFFF_8000_0000_0000, 0xFFFF_FFFF_FFFF_FFF8] if X86 else [])
+IMPOSSIBLE = [8, 4088] + ([1 << 56, 1 << 60, 0xFFFF_8000_0000_0000, 0xFFFF_FFFF_FFFF_FFF8] if X86 else [])
 ALIGNED = (ctypes.c_int64 * 64)()
 ADDRESSES = {**{f"{address:x}": address for address in IMPOSSIBLE}, "an_odd_address": ctypes.addressof(ALIGNED) + 4}
 
@@ -152,6 +152,42 @@ def struct_of_arrow(address):
 for what in (managed_struct_of_a_table, managed_struct_in_a_capsule, struct_of_arrow):
     table(globals(), {f"test_F91_{what.__name__}_at_{name}": dict(address=address)
                       for name, address in ADDRESSES.items()}, what)
+
+
+# --- functions that cannot be any -----------------------------------------------------------------
+
+
+def deleter(address):
+    """It is never called: what is refused stays with its producer, and what a table gave is left alone."""
+    from fakes_ctypes import Deleter, Legacy, Versioned
+
+    for name, kind in ((b"dltensor", Legacy), (b"dltensor_versioned", Versioned)):
+        shape, numbers = (ctypes.c_int64 * 1)(6), (ctypes.c_float * 6)()
+        struct = kind(deleter=ctypes.cast(address, Deleter))
+        if kind is Versioned:
+            struct.version = Version(1, 3)
+        t = struct.dl_tensor
+        t.data, t.ndim, t.shape = ctypes.addressof(numbers), 1, shape
+        t.device.device_type, t.dtype.code, t.dtype.bits, t.dtype.lanes = 1, 2, 32, 1
+        at = ctypes.addressof(struct)
+        refuse(new_capsule(at, name), ValueError, "deleter", tenon.asdlpack)
+        refuse(new_capsule(at, name), ValueError, "deleter", borrow)
+        if kind is Versioned:
+            refuse(own_table(at)(), ValueError, "deleter", tenon.asdlpack)
+        struct.deleter = ctypes.cast(None, Deleter)
+        assert tenon.asdlpack(new_capsule(at, name)).tolist() == [0.0] * 6
+
+
+def function_of_a_table(address):
+    for function in FUNCTIONS:
+        cls = own_table(8)
+        setattr(cls.kept[1], function, address)
+        for act in (tenon.asdlpack, borrow):
+            refuse(cls(), BufferError, "cannot be functions", act)
+
+
+for what in (deleter, function_of_a_table):
+    table(globals(), {f"test_F91_{what.__name__}_at_{address:x}": dict(address=address) for address in IMPOSSIBLE}, what)
 
 
 # --- a table that is an integer -------------------------------------------------------------------

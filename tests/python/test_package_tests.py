@@ -4,7 +4,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -46,25 +45,22 @@ def run(*arguments, env=None, options=(), timeout=3000):
 
 @pytest.fixture(scope="module")
 def whole_run():
-    """Everything, once: how it ended, and how many seconds of how many processors it took."""
+    """Everything, once."""
     if SANITIZED:
         pytest.skip("where the sanitizer puts memory, TensorFlow does not take it")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = run("test", "-v")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return run("test", "-v")
 
 
 @pytest.mark.slow
 def test_all_pass(whole_run):
-    done, _ = whole_run
+    done = whole_run
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     assert re.search(r"^tests: \d+ passed, 0 failed, \d+ skipped, in \d+ s$", done.stdout, re.MULTILINE)
 
 
 @pytest.mark.slow
 def test_no_cell_is_left_out(whole_run):
-    done, _ = whole_run
+    done = whole_run
     makers = len(installed(PRODUCERS)) + ALWAYS_PRODUCERS
     takers = len(installed(CONSUMERS)) + ALWAYS_CONSUMERS
     found = re.search(
@@ -85,15 +81,8 @@ def test_no_cell_is_left_out(whole_run):
 
 
 @pytest.mark.slow
-def test_takes_less_than_five_minutes_of_one_processor(whole_run):
-    """Counted in the processors' time: how busy the machine is besides is not its fault."""
-    _, seconds = whole_run
-    assert seconds < 300
-
-
-@pytest.mark.slow
 def test_what_takes_no_part_is_named(whole_run):
-    done, _ = whole_run
+    done = whole_run
     for name in PRODUCERS - installed(PRODUCERS):
         assert re.search(rf"not in the matrix: {name} \(not installed: pip install \S+", done.stdout)
     for name in ("cupy", "numba"):

@@ -217,6 +217,19 @@ def test_F86_memory_that_is_not_its_storages():
         assert storage.expired()
 
 
+def test_tensors_beyond_their_storage_are_refused():
+    """What is not there any more was read: the storage has been made smaller under the tensor."""
+    for make in (torch.ones, lambda n: torch.nn.Parameter(torch.ones(n)), lambda n: torch.ones(n + 10)[10:]):
+        for left in (0, 4, 1000 * 4 - 1):
+            x = make(1000)
+            x.untyped_storage().resize_(left)
+            for act in (tenon.asdlpack, tenon.from_dlpack, lambda x: tenon.asdlpack(x, copy=True)):
+                with pytest.raises((BufferError, ValueError), match="beyond its storage|null|cannot"):
+                    act(x)
+            x.untyped_storage().resize_(2000 * 4)
+            assert tenon.asdlpack(x.detach()).shape == (1000,)
+
+
 def test_empty_tensors_and_offsets_are_taken_by_their_storage():
     base = torch.arange(10.0)
     for x in (torch.empty(0), torch.empty(0, 3), base[10:], base[3:], base[9:], base[2:8:3], base.expand(2, 10),

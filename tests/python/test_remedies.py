@@ -4,7 +4,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
-from real_support import has, need
+from real_support import has, need, script
 
 import tenon
 
@@ -33,8 +33,16 @@ def rows(pl, values, dtype=None):
     return pl.Series(values, dtype=pl.Array(dtype or pl.Int32, 2))
 
 
+def arrow_rows(pa, values, kind=None):
+    return pa.array(values, pa.list_(kind or pa.int32(), 2))
+
+
 def runs(pa, *values, **kind):
     return need("pyarrow.compute").run_end_encode(pa.array(values, **kind))
+
+
+def runs_of_rows(pa):
+    return need("pyarrow.compute").run_end_encode(arrow_rows(pa, [[1, 2], None]))
 
 
 def entries(pa, *values):
@@ -144,6 +152,21 @@ CASES = {
         "runs of times": (
             lambda pa: runs(pa, 7, type=pa.timestamp("s")), RUNS,
             'pyarrow.compute.run_end_decode(obj).cast("int64")', "[7]"),
+        "rows of gaps": (
+            lambda pa: arrow_rows(pa, [[1, None], [3, 4]]), MISSING,
+            "obj.flatten().fill_null(0).to_numpy().reshape(-1, 2)", "[[1, 0], [3, 4]]"),
+        "rows with and of gaps": (
+            lambda pa: arrow_rows(pa, [[1, None], None]), MISSING,
+            "obj.flatten().fill_null(0).to_numpy().reshape(-1, 2)", "[[1, 0]]"),
+        "rows of rows of gaps": (
+            lambda pa: pa.array([[[1, None]], [[3, 4]]], pa.list_(pa.list_(pa.int32(), 2), 1)), MISSING,
+            "obj.flatten().flatten().fill_null(0).to_numpy().reshape(-1, 1, 2)", "[[[1, 0]], [[3, 4]]]"),
+        "pieces of rows of bools": (
+            lambda pa: pa.chunked_array([arrow_rows(pa, [[True, False]], pa.bool_())] * 2), BITS,
+            'obj.combine_chunks().flatten().cast("uint8").to_numpy().reshape(-1, 2)', "[[1, 0], [1, 0]]"),
+        "rows of times with gaps": (
+            lambda pa: arrow_rows(pa, [[7, 8], None], pa.timestamp("us")), TIMES,
+            'obj.flatten().cast("int64").to_numpy().reshape(-1, 2)', "[[7, 8]]"),
         "pieces of rows with gaps": (
             lambda pa: pa.chunked_array([[[1, 2], None], [[3, 4]]], pa.list_(pa.int32(), 2)), ROWS_MISSING,
             "obj.drop_null().combine_chunks()", "[[1, 2], [3, 4]]"),
@@ -185,9 +208,113 @@ def test_pieces_in_pandas():
 
 def test_dates_of_arrow_in_pandas():
     pd, _ = need("pandas"), need("pyarrow")
-    fix = 'obj.astype("datetime64[ns]").to_numpy().view("int64")'
-    numbers = repr([2 * 86400 * 10**9, -(2**63)])
-    assert fixed(pd.Series(DAYS, dtype="date32[pyarrow]"), pd) == (TIMES, fix, numbers)
+    fix = 'obj.astype("datetime64[s]").to_numpy().view("int64")'
+    assert fixed(pd.Series(DAYS, dtype="date32[pyarrow]"), pd) == (TIMES, fix, repr([2 * 86400, -(2**63)]))
+    far = pd.Series([datetime.date(3000, 1, 1)], dtype="date32[pyarrow]")
+    assert fixed(far, pd) == (TIMES, fix, repr([32503680000]))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ticks"),
+    [("datetime64[s]", 1), ("datetime64[ms]", 10**3), ("datetime64[us]", 10**6), ("datetime64[us, UTC]", 10**6),
+     ("timestamp[s][pyarrow]", 1), ("timestamp[us, tz=UTC][pyarrow]", 10**6)],
+)  # fmt: skip
+def test_times_of_pandas_keep_their_unit(dtype, ticks):
+    """The year 3000 is beyond what nanoseconds can say: they wrapped around to 1830."""
+    pd = need("pandas")
+    if "pyarrow" in dtype:
+        need("pyarrow")
+    zone = datetime.timezone.utc if "UTC" in dtype else None
+    for make in (pd.Series, pd.Index):
+        times = make([datetime.datetime(3000, 1, 1, tzinfo=zone)]).astype(dtype)
+        reason, _, numbers = fixed(times, pd)
+        assert (reason, numbers) == (TIMES, repr([32503680000 * ticks]))
+
+
+def test_durations_of_pandas_keep_their_unit():
+    pd = need("pandas")
+    assert fixed(pd.Series([2**40], dtype="timedelta64[s]"), pd)[2] == repr([2**40])
+
+
+def test_long_doubles_of_pandas():
+    pd, np = need("pandas"), need("numpy")
+    reason = "its elements are long doubles, which differ by machine"
+    for kind, narrow, shown in ((np.longdouble, "float64", "[1.5]"), (np.clongdouble, "complex128", "[(1.5+0j)]")):
+        assert fixed(pd.Series([1.5], dtype=kind), pd) == (reason, f'obj.to_numpy("{narrow}")', shown)
+        table = pd.DataFrame({"a": np.array([1.5], kind)})
+        assert fixed(table, pd) == (TABLE, f'obj.to_numpy("{narrow}")', f"[{shown}]")
+
+
+def test_single_values_of_arrow():
+    pa, np = need("pyarrow"), need("numpy")
+    reason = "it is a single value, and no array"
+    for value, shown in ((7, "7"), (1.5, "1.5"), (True, "True")):
+        answer = tenon.explain(pa.scalar(value), "numpy")
+        made = tenon.asdlpack(eval(answer.fix, {"obj": pa.scalar(value), "numpy": np}))
+        assert (answer.reason, repr(made.item())) == (reason, shown)
+    for value in (pa.scalar(None, pa.int64()), pa.scalar(datetime.datetime(2020, 1, 1)), pa.scalar([1])):
+        answer = tenon.explain(value, "numpy")
+        assert (answer.reason, answer.fix) == (reason, "hand over the numbers in it")
+
+
+def test_arrow_rows_that_hold_no_numbers():
+    pa = need("pyarrow")
+    for values, reason in ((arrow_rows(pa, [["a", "b"], None], pa.string()), "its elements are no numbers"),
+                           (runs_of_rows(pa), RUNS)):  # fmt: skip
+        answer = tenon.explain(values, "numpy")
+        assert (answer.outcome, answer.reason, answer.fix) == ("refused", reason, "hand over the numbers in it")
+
+
+def test_elements_without_an_axis():
+    np = need("numpy")
+    for obj, numbers in (
+        (np.array(b"abc"), [97, 98, 99]), (np.array("ab"), [97, 98]), (np.str_("ab"), [97, 98]), (np.void(b"ab"), [97, 98]),
+        (np.array([b"ab", b"cd"]), [97, 98, 99, 100]), (np.array(["ab"])[::-1], [97, 98]),
+    ):  # fmt: skip
+        answer = tenon.explain(obj, "torch")
+        assert answer.outcome == "refused"
+        assert tenon.asdlpack(eval(answer.fix, {"obj": obj, "numpy": np})).tolist() == numbers
+
+
+def test_what_numpy_refuses_for_several_reasons():
+    """The first that is said is one that is so, and the fix is for all of them."""
+    np = need("numpy")
+    swapped = np.array(7, dtype="M8[s]").astype(">M8[s]")
+    assert fixed(swapped, np) == (TIMES, 'obj.astype(obj.dtype.newbyteorder("=")).view("int64")', "7")
+    unmasked = np.ma.array([1, 2], dtype=">i4")
+    assert tenon.explain(unmasked, "numpy").reason == "its elements are not in this machine's byte order"
+    masked = np.ma.array([1, 2], mask=[True, False])
+    assert tenon.explain(masked, "numpy").reason == "some of its elements are masked, which a tensor cannot say"
+
+
+def test_bits_of_torch():
+    torch = need("torch")
+    for numbers, bits in ((torch.int16, torch.bits16), (torch.uint8, torch.bits8)):
+        for obj in (torch.tensor(7, dtype=numbers), torch.full((3, 2), 7, dtype=numbers).T):
+            answer = tenon.explain(obj.view(bits), "numpy")
+            made = tenon.asdlpack(eval(answer.fix, {"obj": obj.view(bits), "torch": torch}))
+            assert (made.dtype, made.tolist()) == (str(numbers).removeprefix("torch."), obj.tolist())
+
+
+def test_types_without_end():
+    """What stands in for a library may always have something more in it: it is asked 64 times, not for ever."""
+    code = """
+import sys, types, tenon
+class Kind:
+    shape, list_size = (2,), 2
+    inner = value_type = property(lambda self: self)
+    def __str__(self): return "fixed_size_list"
+class Series:
+    dtype = type = Kind()
+    null_count = n_chunks = num_chunks = lambda self: 0
+    drop_nulls = explode = flatten = lambda self: self
+for package in ("polars", "pyarrow"):
+    sys.modules[package] = types.ModuleType(package)
+    Series.__module__ = package + ".x"
+    assert tenon.explain(Series(), "numpy").outcome == "refused"
+print("done")
+"""
+    assert script(code) == "done\n"
 
 
 def test_what_has_no_numbers():

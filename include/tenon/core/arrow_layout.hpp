@@ -287,7 +287,9 @@ namespace detail {
             if (tenon::detail::is_implausible(buffers[1]))
                 return malformed("buffers", "the pointer of the values cannot be one");
             if (tenon::detail::mul_overflows(first, size, bytes) ||
-                base + static_cast<std::uint64_t>(bytes) < base)
+                base + static_cast<std::uint64_t>(bytes) < base ||
+                tenon::detail::is_implausible(
+                    reinterpret_cast<const void*>(base + static_cast<std::uint64_t>(bytes))))
                 return malformed("offset", "an item lies outside the address space", first);
             if (base % static_cast<std::uintptr_t>(size) != 0)
                 return refused("buffers", "the values are not aligned to their size")

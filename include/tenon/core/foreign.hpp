@@ -54,13 +54,14 @@ public:
     /// broken the rules of its C interface; there is nobody to tell.
     static void call_deleter(void* managed, bool versioned) noexcept try {
         if (cannot_be(managed)) return;
-        if (versioned) {
-            auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
-            if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
-        } else {
-            auto* m = static_cast<abi::managed_tensor*>(managed);
-            if (m->deleter != nullptr) foreign_code([&] { m->deleter(m); });
-        }
+        const auto call = [](auto* m) {
+            if (m->deleter != nullptr && !detail::is_implausible_function(m->deleter))
+                foreign_code([&] { m->deleter(m); });
+        };
+        if (versioned)
+            call(static_cast<abi::managed_tensor_versioned*>(managed));
+        else
+            call(static_cast<abi::managed_tensor*>(managed));
     } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
     }
 
@@ -80,6 +81,7 @@ public:
                 return refused("version", "DLPack major version not supported", m->version.major,
                                abi::dlpack_major);
             }
+            if (detail::is_implausible_function(m->deleter)) return no_deleter();
             return description{m->tensor, m->flags, m->version};
         }
         const abi::dl_tensor t = static_cast<const abi::managed_tensor*>(managed_)->tensor;
@@ -87,10 +89,13 @@ public:
             return malformed("capsule", "a versioned struct under the legacy name \"dltensor\"")
                 .with_advice("the producer must name it \"dltensor_versioned\"");
         }
+        if (detail::is_implausible_function(static_cast<const abi::managed_tensor*>(managed_)->deleter))
+            return no_deleter();
         return description{t, 0, {0, 0}};
     }
 
 private:
+    static error no_deleter() noexcept { return malformed("deleter", "the pointer cannot be a function"); }
     /// Read as legacy, a versioned struct has its version where `data` is (major 1 and a small minor, or any
     /// small pair) and its flags, a small integer, where `shape` is.
     static bool looks_versioned(const abi::dl_tensor& t) noexcept {

@@ -13,13 +13,20 @@
 namespace tenon::detail {
 
 /// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
-/// into the half of the addresses that is the system's; on other machines the upper bits may be a tag.
+/// beyond the addresses that a program can have (56 bits on x86-64); on other machines the upper bits may be
+/// a tag.
 inline bool is_implausible(const void* p) noexcept {
+    constexpr std::uintptr_t lowest = 4096;
 #if defined(__x86_64__) || defined(_M_X64)
-    return reinterpret_cast<std::intptr_t>(p) < 4096;
+    return reinterpret_cast<std::uintptr_t>(p) - lowest >= (std::uintptr_t{1} << 56U) - lowest;
 #else
-    return reinterpret_cast<std::uintptr_t>(p) < 4096;
+    return reinterpret_cast<std::uintptr_t>(p) < lowest;
 #endif
+}
+/// The same of a function, which need not be there.
+template <class Function>
+[[nodiscard]] bool is_implausible_function(Function* f) noexcept {
+    return f != nullptr && is_implausible(reinterpret_cast<const void*>(f));
 }
 
 /// Whether a struct of `Size` bytes can lie there. The system is asked, which takes as long as a few hundred

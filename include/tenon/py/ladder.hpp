@@ -172,6 +172,39 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     return rung_result::refused;
 }
 
+/// The protocols that have no way to say that what they give is a copy.
+[[nodiscard]] inline bool is_silent_on_copies(rung r) noexcept {
+    return r == rung::buffer_protocol || r == rung::array_interface || r == rung::arrow;
+}
+
+/// Notes that what was taken by such a protocol is a copy, made for this look, if the object gives other
+/// memory when it is asked again. Objects that can be asked only once (a reader of a stream) are believed.
+TENON_COLD [[nodiscard]] inline rung_result look_for_copy(rung r, PyObject* obj, const type_plan& plan,
+                                                          const import_options& options, interpreter& here,
+                                                          acquired& out) noexcept {
+    // Asking again at every level of imports within imports would double the calls with each.
+    if (out.empty() || out.is_copied() || (options.copy != false && !out.looking) ||
+        !nesting_level::is_outermost())
+        return rung_result::taken;
+    acquired again;
+    error unread{};
+    again.owning = true;
+    again.looking = out.looking;
+    rung_result got = rung_result::absent;
+    if (r == rung::buffer_protocol)
+        got = buffer::take(obj, plan.immutable, here, again, unread);
+    else if (r == rung::array_interface)
+        got = array_interface::take(obj, plan, here, again, unread);
+    else
+        got = arrow::take(obj, plan, options, here, again, unread);
+    if (got == rung_result::raised) {
+        if (is_no_answer_pending()) return got;
+        PyErr_Clear();
+    }
+    if (got == rung_result::taken && !again.empty() && again.data() != out.data()) out.mark_copied();
+    return rung_result::taken;
+}
+
 /// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
 struct tried_already {
     rung which;
@@ -219,6 +252,10 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
             return false;
         }
         answer = applies ? take() : rung_result::absent;
+        if (answer == rung_result::taken && is_silent_on_copies(r)) {
+            answer = look_for_copy(r, obj, plan, options, *here, out);
+            if (answer == rung_result::taken) answer = unless_fresh(options, out, why);
+        }
         if (answer == rung_result::taken &&
             !meets(options, out, r == rung::dlpack_method || r == rung::cuda_interface, why)) {
             out.owner.reset();
@@ -256,12 +293,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                        [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); });
     };
     const auto arrow_interface = [&] {
-        return ends_at(rung::arrow, true, [&] {
-            rung_result got = arrow::take(obj, plan, options, *here, out, why);
-            if (got == rung_result::taken && !out.empty() && (options.copy == false || out.looking))
-                got = arrow::note_copy(obj, plan, options, *here, out);
-            return got == rung_result::taken ? unless_fresh(options, out, why) : got;
-        });
+        return ends_at(rung::arrow, true, [&] { return arrow::take(obj, plan, options, *here, out, why); });
     };
     const bool cuda_first = options.for_cuda && plan.has_buffer && !plan.immutable && !plan.numpy_struct;
 
@@ -304,10 +336,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                      ends_at(rung::buffer_protocol, plan.has_buffer,
                              [&] { return buffer::take(obj, plan.immutable, *here, out, why); })) ||
                     ends_at(rung::array_interface, true,
-                            [&] {
-                                const rung_result got = array_interface::take(obj, plan, *here, out, why);
-                                return got == rung_result::taken ? unless_fresh(options, out, why) : got;
-                            }) ||
+                            [&] { return array_interface::take(obj, plan, *here, out, why); }) ||
                     is_last_word())) ||
                   arrow_interface();
     if (answer == rung_result::raised && swallowed) {

@@ -30,6 +30,9 @@ public:
 
     explicit operator bool() const noexcept { return fits_; }
 
+    /// Whether what runs is not on behalf of another import.
+    [[nodiscard]] static bool is_outermost() noexcept { return current().depth <= 1; }
+
 private:
     // A level takes less than 4 KB of stack, 6 without optimization, and what runs in between as much again:
     // so many fit 256 KiB.

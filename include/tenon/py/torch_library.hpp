@@ -128,6 +128,11 @@ public:
         return conjugate == conjugate_ && negative == negative_ && requires_grad == requires_grad_;
     }
 
+    /// Whether this is what `torch.Tensor` itself names its storage by, and no subclass's own idea of it.
+    [[nodiscard]] bool names_storage_by(const object_query& storage) const noexcept {
+        return storage == storage_of_;
+    }
+
     /// The memory that an object owns, if it is a storage of PyTorch's, that very class: whoever holds it
     /// holds the memory. No exception is left.
     [[nodiscard]] std::optional<memory> memory_of(PyObject* storage,
@@ -193,6 +198,7 @@ private:
         conjugate_ = object_query::find(tensor_, names.is_conj);
         negative_ = object_query::find(tensor_, names.is_neg);
         requires_grad_ = object_query::find(tensor_, names.requires_grad);
+        storage_of_ = object_query::find(tensor_, names.untyped_storage);
         data_ptr_ = object_query::find(storage_, names.data_ptr);
         nbytes_ = object_query::find(storage_, names.nbytes);
         if (!data_ptr_.exists() || !nbytes_.exists()) return false;
@@ -308,7 +314,7 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     PyTypeObject* tensor_ = nullptr;
     PyTypeObject* storage_ = nullptr;
     object_query conjugate_, negative_, requires_grad_;
-    object_query data_ptr_, nbytes_;
+    object_query storage_of_, data_ptr_, nbytes_;
     mutable std::atomic<const torch_flags*> flags_{nullptr};
     /// How often the samples may turn out otherwise, in whatever state PyTorch is, before its methods are
     /// asked for good.

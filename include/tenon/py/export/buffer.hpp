@@ -51,6 +51,8 @@ namespace tenon::py {
         axes[i] = static_cast<Py_ssize_t>(t.shape(i));
         axes[rank + i] = byte_stride(t, i);
     }
+    // Python judges one axis by its step alone, even where no step is taken.
+    if (rank == 1 && axes[0] == 0) axes[1] = item;
     view->buf = address_of(t);
     view->len = static_cast<Py_ssize_t>(t.nbytes());
     view->itemsize = item;

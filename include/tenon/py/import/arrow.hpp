@@ -437,23 +437,4 @@ template <class Function, class Struct>
     return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
 }
 
-/// Notes that what was taken is a copy, made for this look, if the object gives other memory when it is asked
-/// again: Arrow has no way to say so. Objects that can be asked only once (a reader of a stream) are
-/// believed.
-TENON_COLD [[nodiscard]] inline rung_result note_copy(PyObject* obj, const type_plan& plan,
-                                                      const import_options& options, interpreter& here,
-                                                      acquired& out) noexcept {
-    acquired again;
-    error unread{};
-    again.owning = true;
-    again.looking = out.looking;
-    const rung_result got = take(obj, plan, options, here, again, unread);
-    if (got == rung_result::raised) {
-        if (is_no_answer_pending()) return got;
-        PyErr_Clear();
-    }
-    if (got == rung_result::taken && !again.empty() && again.data() != out.data()) out.mark_copied();
-    return rung_result::taken;
-}
-
 }  // namespace tenon::py::arrow

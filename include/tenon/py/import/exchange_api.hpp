@@ -30,6 +30,17 @@ namespace tenon::py::exchange {
 namespace detail {
 
 inline constexpr const char* null_function = "a mandatory function of the table is null";
+inline constexpr const char* no_functions = "the functions of the table cannot be functions";
+
+/// Whether one of the functions cannot be one, by its address alone.
+[[nodiscard]] inline bool has_implausible_function(const abi::exchange_api& table) noexcept {
+    using tenon::detail::is_implausible_function;
+    return is_implausible_function(table.managed_tensor_allocator) ||
+           is_implausible_function(table.managed_tensor_from_py_object_no_sync) ||
+           is_implausible_function(table.managed_tensor_to_py_object_no_sync) ||
+           is_implausible_function(table.dltensor_from_py_object_no_sync) ||
+           is_implausible_function(table.current_work_stream);
+}
 
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
 [[nodiscard]] inline const abi::exchange_api* usable_table(const void* published,
@@ -45,6 +56,10 @@ inline constexpr const char* null_function = "a mandatory function of the table 
         if (!tenon::detail::is_readable<sizeof *table>(table) ||
             table->managed_tensor_from_py_object_no_sync == nullptr) {
             fault = null_function;
+            return nullptr;
+        }
+        if (has_implausible_function(*table)) {
+            fault = no_functions;
             return nullptr;
         }
         return table;
@@ -117,7 +132,7 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
         if (plan.table == nullptr) continue;
         if (PyLong_CheckExact(attribute.get()) && !detail::has_functions(*plan.table)) {
             plan.table = nullptr;
-            plan.table_fault = "the functions of the table cannot be functions";
+            plan.table_fault = detail::no_functions;
             continue;
         }
         plan.table_fault = nullptr;
@@ -352,6 +367,16 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
            static_cast<std::uint64_t>(*above) <= there.size - (begin - there.address);
 }
 
+/// Refuses a tensor whose storage has been made smaller than it (`storage.resize_`), if it is on a device
+/// where what a storage shows is known to be its memory.
+TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
+    if (!where.is_host_accessible() && !where.has_streams()) return false;
+    raise(refused("data", "the tensor reaches beyond its storage, which was made smaller")
+              .with_advice("resize the storage back, or pass a new tensor"),
+          "tenon: cannot take this tensor: ");
+    return true;
+}
+
 /// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the
 /// tensor instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we
 /// were given.
@@ -378,7 +403,9 @@ TENON_COLD inline rung_result keeps_changing() noexcept {
             return rung_result::taken;
         }
         if (owned == last && out.data() == last_data)  // not another's: it is like that
-            return own_once(obj, terms, grad, home, out, why);
+            return guards.torch->names_storage_by(guards.storage) && reaches_beyond(out.device())
+                       ? rung_result::raised
+                       : own_once(obj, terms, grad, home, out, why);
         last = owned;
         last_data = out.data();
     }
