@@ -173,8 +173,9 @@ test-asan-python: $(ASAN)/.package $(VENV)/.libs-done $(VENV)/.tools-build $(VEN
 	$(call say,running the Python tests under the sanitizers with $(STACKS) stacks: $(LIBS))
 	@grep -q __asan_init $(ASAN)/site/tenon/_core*.so || { echo "_core has no sanitizer in it" >&2; exit 1; }
 	@# --capture=sys: UBSan reports to the standard error stream and aborts, and pytest must not hold that back.
-	@status=0; PYTHONPATH=$(ASAN_PATH) tools/asan/run $(STACKS) $(ASAN)/logs-$(STACKS) \
-		$(PY) -m pytest -rs -p tenon_leak_canary --capture=sys tests/python $(PYTEST_ARGS) || status=$$?; \
+	@status=0; PYTHONHASHSEED=0 PYTHONPATH=$(ASAN_PATH) tools/asan/run $(STACKS) $(ASAN)/logs-$(STACKS) \
+		$(PY) -m pytest -rs -n $(WORKERS) --dist loadfile -p tenon_leak_canary --capture=sys tests/python \
+		$(PYTEST_ARGS) || status=$$?; \
 	$(PY) tools/check_leaks.py --ours include --ours python/src --ours tests/python/native \
 		--ours $(ASAN)/site --ours $(ASAN)/tests $(ASAN)/logs-$(STACKS) || exit 1; exit $$status
 
