@@ -39,7 +39,7 @@ public:
     /// Gives the struct up without releasing it: it stays with whoever sent it.
     void* disown() noexcept { return std::exchange(managed_, nullptr); }
 
-    /// Runs the deleter, which may be null, and forgets the struct.
+    /// Runs the deleter, unless it is null or cannot be a function, and forgets the struct.
     void release() noexcept {
         if (void* m = std::exchange(managed_, nullptr)) call_deleter(m, versioned_);
     }
@@ -54,14 +54,15 @@ public:
     /// broken the rules of its C interface; there is nobody to tell.
     static void call_deleter(void* managed, bool versioned) noexcept try {
         if (cannot_be(managed)) return;
-        const auto call = [](auto* m) {
-            if (m->deleter != nullptr && !detail::is_implausible_function(m->deleter))
+        if (versioned) {
+            auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
+            if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
                 foreign_code([&] { m->deleter(m); });
-        };
-        if (versioned)
-            call(static_cast<abi::managed_tensor_versioned*>(managed));
-        else
-            call(static_cast<abi::managed_tensor*>(managed));
+        } else {
+            auto* m = static_cast<abi::managed_tensor*>(managed);
+            if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
+                foreign_code([&] { m->deleter(m); });
+        }
     } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
     }
 
@@ -81,7 +82,7 @@ public:
                 return refused("version", "DLPack major version not supported", m->version.major,
                                abi::dlpack_major);
             }
-            if (detail::is_implausible_function(m->deleter)) return no_deleter();
+            if (has_impossible_deleter()) return no_deleter();
             return description{m->tensor, m->flags, m->version};
         }
         const abi::dl_tensor t = static_cast<const abi::managed_tensor*>(managed_)->tensor;
@@ -89,13 +90,19 @@ public:
             return malformed("capsule", "a versioned struct under the legacy name \"dltensor\"")
                 .with_advice("the producer must name it \"dltensor_versioned\"");
         }
-        if (detail::is_implausible_function(static_cast<const abi::managed_tensor*>(managed_)->deleter))
-            return no_deleter();
+        if (has_impossible_deleter()) return no_deleter();
         return description{t, 0, {0, 0}};
     }
 
 private:
+    [[nodiscard]] bool has_impossible_deleter() const noexcept {
+        return versioned_ ? detail::is_implausible_function(
+                                static_cast<const abi::managed_tensor_versioned*>(managed_)->deleter)
+                          : detail::is_implausible_function(
+                                static_cast<const abi::managed_tensor*>(managed_)->deleter);
+    }
     static error no_deleter() noexcept { return malformed("deleter", "the pointer cannot be a function"); }
+
     /// Read as legacy, a versioned struct has its version where `data` is (major 1 and a small minor, or any
     /// small pair) and its flags, a small integer, where `shape` is.
     static bool looks_versioned(const abi::dl_tensor& t) noexcept {
