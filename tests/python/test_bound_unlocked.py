@@ -36,7 +36,7 @@ def test_empty_like_under_a_call_guard_says_so(of_binder, library):
         assert of_binder.fresh(x).shape == (3,)
 
 
-ASKED = ["empty_like", "empty_like of a shape", "empty_like None", "from_python", "from_python to be copied", "to_python", "to_python like", "to_capsule"]
+ASKED = ["empty_like", "empty_like of a shape", "empty_like None", "from_python", "from_python to be copied", "borrow", "to_python", "to_python like", "to_capsule"]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -127,6 +127,36 @@ def test_a_subclass_that_says_so_itself_is_heard():
     assert tenon_probe.borrow(torch.ones(3).as_subclass(Bold))["sum"] == 3
 
 
+CHANGED = """
+import torch, tenon_probe
+x = torch.ones(2, 3)
+for _ in range(3):
+    assert tenon_probe.borrow(x)["sum"] == 6
+torch.Tensor.is_neg = lambda self: True
+for _ in range(2):
+    try:
+        tenon_probe.borrow(x)
+        raise SystemExit("the class's new is_neg was not heard")
+    except BufferError as e:
+        assert "resolve_neg" in str(e), e
+del torch.Tensor.is_neg
+for _ in range(3):
+    assert tenon_probe.borrow(x)["sum"] == 6
+calls, method = [], torch.Tensor.__dlpack__
+torch.Tensor.__dlpack__ = lambda self, **kwargs: (calls.append(1), method(self, **kwargs))[1]
+torch.Tensor.__dlpack_c_exchange_api__ = None
+for _ in range(2):
+    assert tenon_probe.borrow(x)["sum"] == 6
+assert len(calls) == 2, "the table was used that the class no longer has"
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="this torch has no exchange table")
+def test_a_change_of_the_class_itself_is_seen():
+    """What is known of torch.Tensor is kept apart from the plans of other types, and holds no longer than they do."""
+    run_isolated(CHANGED)
+
+
 @pytest.mark.skipif(not hasattr(torch.utils.dlpack, "ReadOnlyTensorWrapper"), reason="this torch has no such class")
 def test_read_only_wrapper_of_torch():
     """A subclass with a table of its own, which forbids every method."""

@@ -53,7 +53,8 @@ enum class sight : unsigned char {
     const py::rung_result got =
         py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now, why);
     if (got == py::rung_result::raised) PyErr_Clear();
-    const bool still = got == py::rung_result::taken && is_same_memory(now, taken) && !flags.is_lazy(obj) &&
+    const bool still = got == py::rung_result::taken && is_same_memory(now, taken) &&
+                       !flags.is_lazy(obj, now.dtype().is_complex()) &&
                        (!writable || !flags.requires_grad(obj));
     return still ? sight::same : sight::changed;
 }

@@ -60,12 +60,19 @@ struct managed_block : release_chain::link {
     }
 };
 
+/// The block around a struct of our own making; null for one of anybody else's.
+template <class Managed>
+[[nodiscard]] inline const managed_block<Managed>* own_block(Managed* m) noexcept {
+    if (m->deleter != &managed_block<Managed>::release) return nullptr;
+    const managed_block<Managed>* const block = managed_block<Managed>::of(m);
+    return &block->managed == m ? block : nullptr;
+}
+
 /// What a struct of our own making remembers beyond its flags; nothing for one of anybody else's.
 template <class Managed>
 [[nodiscard]] inline std::uint64_t marks_of(Managed* m) noexcept {
-    if (m->deleter != &managed_block<Managed>::release) return 0;
-    const managed_block<Managed>* const block = managed_block<Managed>::of(m);
-    return &block->managed == m ? block->marks : 0;
+    const managed_block<Managed>* const block = own_block(m);
+    return block != nullptr ? block->marks : 0;
 }
 
 /// DLPack has one number for host memory, wherever the hardware that pinned it counts (P42).

@@ -2,6 +2,7 @@
 // taken.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -86,6 +87,7 @@ namespace detail {
              PyType_IsSubtype(type, &PyType_Type) == 0)
         plan.direct = direct_way::buffer;
     remember_plan(plan);
+    exchange::detail::common_terms::note(plan);
     return true;
 }
 
@@ -213,6 +215,7 @@ struct tried_already {
 };
 
 TENON_COLD inline void raise_unmet(const error& e, PyObject* obj) noexcept try {
+    if (attached_thread_state() == nullptr) return raise_detached();
     raise(e, "tenon: " + refusals::type_name(obj) + ": ");
 } catch (...) {
     PyErr_NoMemory();
@@ -364,14 +367,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     return false;
 }
 
-/// A table that is not known to keep to itself: its function may come back here.
-TENON_COLD [[nodiscard]] inline rung_result borrow_nested(PyObject* obj, const type_plan& plan, bool writable,
-                                                          acquired& out, error& why) noexcept {
-    const nesting_level level;
-    return level ? exchange::borrow(obj, plan, writable, out, why) : rung_result::raised;
-}
-
-/// Tries the rung that the type's objects are taken by, where that is more than a look through a table.
+/// Tries the rung that the type's objects are taken by, unless they are borrowed by a table.
 TENON_COLD [[nodiscard]] inline rung_result take_by_its_rung(PyObject* obj, const type_plan& plan,
                                                              bool writable, acquired& out,
                                                              tried_already& tried) noexcept {
@@ -405,35 +401,68 @@ TENON_COLD [[nodiscard]] inline rung_result take_by_its_rung(PyObject* obj, cons
     return rung_result::absent;
 }
 
-/// Tries the rung that the type's objects are taken by. What is refused is noted in `tried`.
-TENON_HOT [[nodiscard]] inline rung_result take_directly(PyObject* obj, const type_plan& plan, bool writable,
-                                                         acquired& out, tried_already& tried) noexcept {
-    if (plan.direct != direct_way::exchange_table || out.owning)
-        return take_by_its_rung(obj, plan, writable, out, tried);
-    tried.which = rung::exchange_table;
-    if (plan.honest_borrow) [[likely]]
-        return exchange::borrow(obj, plan, writable, out, tried.why);
-    return borrow_nested(obj, plan, writable, out, tried.why);
-}
-
 /// Nothing in particular is asked for. Not on the stack of those who climb.
 TENON_PRIVATE inline constexpr import_options plain_import{};
 
-/// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
-/// Python call and no allocation on the way; the others climb.
-[[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
-    const type_plan* const plan = find_plan_of(obj);
-    if constexpr (finding_runs_code) out.ran_code = true;
-    if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
-        return climb(obj, plain_import, writable, out, nullptr, nullptr);
+/// Tries the rung that the type's objects are taken by, and then the others.
+TENON_COLD [[nodiscard]] inline bool acquire_by_its_rung(PyObject* obj, const type_plan& plan, bool writable,
+                                                         acquired& out) noexcept {
     tried_already tried;
-    const bool legacy = plan->hands_out_legacy;  // read before foreign code runs
-    const rung_result answer = take_directly(obj, *plan, writable, out, tried);
+    const bool legacy = plan.hands_out_legacy;  // read before foreign code runs
+    const rung_result answer = take_by_its_rung(obj, plan, writable, out, tried);
     if (answer == rung_result::taken && legacy) out.allow_legacy();
     if (answer == rung_result::taken) [[likely]]
         return true;
     if (answer == rung_result::raised) return (reword_for_torch(obj), false);
     return climb(obj, plain_import, writable, out, answer == rung_result::refused ? &tried : nullptr);
+}
+
+/// What is left to do when an exchange table has not lent the tensor.
+TENON_COLD [[nodiscard]] inline bool climb_past_table(rung_result answer, const error& why, PyObject* obj,
+                                                      bool writable, acquired& out) noexcept {
+    if (answer == rung_result::raised) return (reword_for_torch(obj), false);
+    tried_already tried{rung::exchange_table, why, {}};
+    return climb(obj, plain_import, writable, out, &tried);
+}
+
+/// Borrows by a table that is not known to keep to itself, so that its function may come back here, or from
+/// an object that must be asked.
+TENON_COLD [[nodiscard]] inline bool acquire_nested(PyObject* obj, const type_plan& plan, bool writable,
+                                                    acquired& out) noexcept {
+    error why;
+    const bool legacy = plan.hands_out_legacy;  // read before foreign code runs
+    rung_result answer = rung_result::raised;
+    {
+        std::optional<nesting_level> level;  // a table that keeps to itself does not need one
+        if (!plan.honest_borrow) level.emplace();
+        if (!level || *level) answer = exchange::borrow(obj, plan, writable, out, why);
+    }
+    if (answer != rung_result::taken) [[unlikely]]
+        return climb_past_table(answer, why, obj, writable, out);
+    if (legacy) out.allow_legacy();
+    return true;
+}
+
+/// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
+/// Python call and no allocation on the way; the others climb.
+[[nodiscard]] inline bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
+    exchange::detail::table_terms terms;
+    if (out.owning || !exchange::detail::common_terms::find(Py_TYPE(obj), terms)) {
+        const type_plan* const plan = find_plan_of(obj);
+        if constexpr (finding_runs_code) out.ran_code = true;
+        if (plan == nullptr || plan->direct == direct_way::none) [[unlikely]]
+            return climb(obj, plain_import, writable, out, nullptr, nullptr);
+        if (plan->direct != direct_way::exchange_table || out.owning)
+            return acquire_by_its_rung(obj, *plan, writable, out);
+        if (!plan->honest_borrow || !exchange::lends_plainly(*plan, writable))
+            return acquire_nested(obj, *plan, writable, out);
+        terms = exchange::detail::terms_of(*plan);
+    }
+    error why;  // written only if it refuses
+    const rung_result answer = exchange::borrow_plainly(obj, terms, writable, out, why);
+    if (answer == rung_result::taken) [[likely]]
+        return true;
+    return climb_past_table(answer, why, obj, writable, out);
 }
 
 /// NumPy's array is common and its struct so quick to read that even the plan is left out.

@@ -122,6 +122,7 @@ inline void raise_first_line(ref exception) noexcept try {
 /// memory. The pending exception becomes the cause if it is PyTorch's; any other object's, and whatever is no
 /// answer (Ctrl-C, no memory), stays as it is.
 TENON_COLD inline void reword_for_torch(PyObject* obj) noexcept {
+    if (attached_thread_state() == nullptr) return;  // what was said without the GIL stays as it is
     const torch_library* const torch = torch_library::known();
     if (torch == nullptr || !torch->has(Py_TYPE(obj)) || PyErr_ExceptionMatches(PyExc_Exception) == 0 ||
         PyErr_ExceptionMatches(PyExc_MemoryError) != 0)

@@ -32,9 +32,10 @@ namespace tenon::py {
 /// tensors of PyTorch's alone, any class of them.
 class torch_flags {
 public:
-    /// Its memory holds other numbers than it shows: it is a negative or a conjugate view.
-    TENON_HOT [[nodiscard]] bool is_lazy(PyObject* tensor) const noexcept {
-        return is_negative(tensor) || is_conjugate(tensor);
+    /// Its memory holds other numbers than it shows: it is a negative or a conjugate view. Of elements that
+    /// are not complex PyTorch makes no conjugate views.
+    TENON_HOT [[nodiscard]] bool is_lazy(PyObject* tensor, bool may_be_complex = true) const noexcept {
+        return is_negative(tensor) || (may_be_complex && is_conjugate(tensor));
     }
     TENON_HOT [[nodiscard]] bool is_negative(PyObject* tensor) const noexcept {
         return is_neg_(place_in(tensor));
@@ -112,6 +113,8 @@ public:
 
     /// Whether objects of the type are tensors of PyTorch's.
     [[nodiscard]] bool has(PyTypeObject* type) const noexcept { return PyType_IsSubtype(type, tensor_) != 0; }
+    /// Whether the type is `torch.Tensor` itself, which is kept for good.
+    [[nodiscard]] bool is_plain(PyTypeObject* type) const noexcept { return type == tensor_; }
     /// Whether the type has its exchange table from `torch.Tensor`, and not one of its own: a subclass may
     /// bring another, which lends memory that must not be written to.
     [[nodiscard]] bool lends_honestly(PyTypeObject* type, const interpreter& names) const noexcept {

@@ -2,6 +2,9 @@
 // at all.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,14 +35,20 @@ namespace detail {
 inline constexpr const char* null_function = "a mandatory function of the table is null";
 inline constexpr const char* no_functions = "the functions of the table cannot be functions";
 
+[[nodiscard]] inline std::array<const void*, 5> functions_of(const abi::exchange_api& table) noexcept {
+    return {
+        reinterpret_cast<const void*>(table.managed_tensor_allocator),
+        reinterpret_cast<const void*>(table.managed_tensor_from_py_object_no_sync),
+        reinterpret_cast<const void*>(table.managed_tensor_to_py_object_no_sync),
+        reinterpret_cast<const void*>(table.dltensor_from_py_object_no_sync),
+        reinterpret_cast<const void*>(table.current_work_stream),
+    };
+}
+
 /// Whether one of the functions cannot be one, by its address alone.
 [[nodiscard]] inline bool has_implausible_function(const abi::exchange_api& table) noexcept {
-    using tenon::detail::is_implausible_function;
-    return is_implausible_function(table.managed_tensor_allocator) ||
-           is_implausible_function(table.managed_tensor_from_py_object_no_sync) ||
-           is_implausible_function(table.managed_tensor_to_py_object_no_sync) ||
-           is_implausible_function(table.dltensor_from_py_object_no_sync) ||
-           is_implausible_function(table.current_work_stream);
+    return std::ranges::any_of(functions_of(table),
+                               [](const void* f) { return tenon::detail::is_implausible_function(f); });
 }
 
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
@@ -71,14 +80,7 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
 /// Whether the functions of a table can be functions. Anything at all can be written as an integer, and what
 /// it points to may begin like a table.
 [[nodiscard]] inline bool has_functions(const abi::exchange_api& table) noexcept {
-    const void* const functions[] = {
-        reinterpret_cast<const void*>(table.managed_tensor_allocator),
-        reinterpret_cast<const void*>(table.managed_tensor_from_py_object_no_sync),
-        reinterpret_cast<const void*>(table.managed_tensor_to_py_object_no_sync),
-        reinterpret_cast<const void*>(table.dltensor_from_py_object_no_sync),
-        reinterpret_cast<const void*>(table.current_work_stream),
-    };
-    return tenon::detail::are_executable(functions);
+    return tenon::detail::are_executable(functions_of(table));
 }
 
 /// The pointer an attribute stands for: a capsule (1.3) or, under the 1.2 name, also an integer.
@@ -221,9 +223,9 @@ TENON_COLD inline guard_verdict forbid_lazy(bool conjugate) noexcept {
 
 /// The same of what is known without running anything: to be asked right beside what it is asked about.
 TENON_HOT [[nodiscard]] inline guard_verdict ask_flags(PyObject* obj, const torch_flags* flags,
-                                                       grad_rule grad) noexcept {
+                                                       grad_rule grad, bool may_be_complex = true) noexcept {
     if (flags == nullptr) return {};
-    if (flags->is_lazy(obj)) [[unlikely]]
+    if (flags->is_lazy(obj, may_be_complex)) [[unlikely]]
         return detail::forbid_lazy(flags->is_conjugate(obj));
     if (grad != grad_rule::ignored && flags->requires_grad(obj)) [[unlikely]]
         return detail::judge_grad(grad);
@@ -235,14 +237,46 @@ namespace detail {
 /// What a call of the table needs of a plan, read off it before foreign code runs: the plan may be another
 /// type's afterwards.
 struct table_terms {
-    const abi::exchange_api* table;
-    const torch_flags* flags;
-    bool immutable;
-    bool honest;  ///< a library that does not return success with an exception set
+    const abi::exchange_api* table = nullptr;
+    const torch_flags* flags = nullptr;
+    bool immutable = false;
+    bool honest = false;  ///< a library that does not return success with an exception set
 };
 TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexcept {
     return {plan.table, plan.guards.flags, plan.immutable, plan.honest_borrow};
 }
+
+/// The terms of `torch.Tensor` itself, the class of most tensors: no plan has to be looked for. The class is
+/// kept for good, so no other has its address; the rest is read and written under the GIL of the one
+/// interpreter that the class is in.
+class common_terms {
+public:
+    TENON_HOT [[nodiscard]] static bool find(PyTypeObject* type, table_terms& out) noexcept {
+        if constexpr (!is_used) return false;
+        if (type != type_.load(std::memory_order_relaxed) || tag_ != version_tag(type)) return false;
+        out = terms_;
+        return true;
+    }
+    /// Notes a plan, if it is one of that class, by which its objects can be borrowed without being asked.
+    static void note(const type_plan& plan) noexcept {
+        if (!is_used || plan.tag == 0 || !plan.honest_borrow || plan.guards.asked ||
+            !plan.guards.torch->is_plain(plan.type) || plan.table->dltensor_from_py_object_no_sync == nullptr)
+            return;
+        tag_ = plan.tag;
+        terms_ = terms_of(plan);
+        type_.store(plan.type, std::memory_order_relaxed);
+    }
+
+private:
+#if defined(Py_GIL_DISABLED)
+    static constexpr bool is_used = false;
+#else
+    static constexpr bool is_used = !py::detail::finding_runs_code;
+#endif
+    TENON_PRIVATE static inline constinit std::atomic<PyTypeObject*> type_{nullptr};
+    TENON_PRIVATE static inline constinit unsigned tag_ = 0;
+    TENON_PRIVATE static inline constinit table_terms terms_{};
+};
 
 [[nodiscard]] inline rung_result own_once(PyObject* obj, table_terms terms, grad_rule grad, interpreter& home,
                                           acquired& out, error& why) noexcept {
@@ -448,18 +482,27 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
     return detail::borrow_guarded(obj, terms, guards, grad, *home, out, why);
 }
 
-/// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
-TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
-                                                  acquired& out, error& why) noexcept {
-    const detail::table_terms terms = detail::terms_of(plan);
-    if (plan.guards.asked || (writable && !terms.honest) ||
-        terms.table->dltensor_from_py_object_no_sync == nullptr) [[unlikely]]
-        return borrow_carefully(obj, plan, writable, out, why);
+/// Whether the objects of a type can be borrowed on these terms alone, without asking them anything.
+TENON_HOT [[nodiscard]] inline bool lends_plainly(const type_plan& plan, bool writable) noexcept {
+    return !plan.guards.asked && !(writable && !plan.honest_borrow) &&
+           plan.table->dltensor_from_py_object_no_sync != nullptr;
+}
+TENON_HOT [[nodiscard]] inline rung_result borrow_plainly(PyObject* obj, detail::table_terms terms,
+                                                          bool writable, acquired& out, error& why) noexcept {
     const rung_result got = detail::borrow_once(obj, terms, out, why);
     if (got != rung_result::taken) [[unlikely]]
         return got;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
-    return ask_flags(obj, terms.flags, grad).allowed ? got : rung_result::raised;
+    // Another's table may show complex numbers as something else.
+    const bool may_be_complex = !terms.honest || out.dtype().is_complex();
+    return ask_flags(obj, terms.flags, grad, may_be_complex).allowed ? got : rung_result::raised;
+}
+
+/// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
+TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
+                                                  acquired& out, error& why) noexcept {
+    return lends_plainly(plan, writable) ? borrow_plainly(obj, detail::terms_of(plan), writable, out, why)
+                                         : borrow_carefully(obj, plan, writable, out, why);
 }
 
 }  // namespace tenon::py::exchange
