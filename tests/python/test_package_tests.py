@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -245,8 +247,35 @@ def test_a_crash_in_the_last_cell_is_attributed(monkeypatch):
     assert [seen.outcome == CRASHED for seen in result.cells] == [False] * 134 + [True]
 
 
-def test_a_hang_is_killed_and_attributed(monkeypatch):
-    monkeypatch.setenv("TENON_TESTS_PLANT", "python-memoryview-bfloat16-sliced=hang")
+@pytest.fixture
+def plant_hang(monkeypatch):
+    """Makes a cell hang, and the time limit run out as soon as it has begun: however slow the machine, no earlier and no
+    later."""
+
+    def plant(producer, dtype, layout):
+        monkeypatch.setenv("TENON_TESTS_PLANT", f"{producer}-memoryview-{dtype}-{layout}=hang")
+
+        class Watched(subprocess.Popen):
+            def wait(self, timeout=None):
+                if timeout is None:
+                    return super().wait()
+                report, pairs = Path(self.args[3]), self.args[5:]
+                while self.poll() is None:
+                    lines = [json.loads(line) for line in report.read_text().splitlines(keepends=True) if line.endswith("\n")]
+                    done = sum("seconds" in line for line in lines)
+                    is_in_cell = lines and lines[-1].get("cell") == CELLS.index((dtype, layout))
+                    if is_in_cell and pairs[done] == f"{producer}:memoryview":
+                        raise subprocess.TimeoutExpired(self.args, timeout)
+                    time.sleep(0.01)
+                return self.returncode
+
+        monkeypatch.setattr(matrix.subprocess, "Popen", Watched)
+
+    return plant
+
+
+def test_a_hang_is_killed_and_attributed(plant_hang):
+    plant_hang("python", "bfloat16", "sliced")
     result = matrix.run(PAIR, timeout=10)
     crashed = [(seen.dtype, seen.layout, seen.message) for seen in result.cells if seen.outcome == CRASHED]
     assert crashed == [("bfloat16", "sliced", "no end after 10 s")]
@@ -295,8 +324,8 @@ def test_a_crash_among_pairs_is_its_pairs_alone(monkeypatch, processes):
     assert sentence.startswith("python -> memoryview, int16, 3-d: expected: shared; came to: crashed SIGABRT")
 
 
-def test_a_hang_among_pairs_is_its_pairs_alone(monkeypatch, processes):
-    monkeypatch.setenv("TENON_TESTS_PLANT", "python-memoryview-int16-3-d=hang")
+def test_a_hang_among_pairs_is_its_pairs_alone(plant_hang, processes):
+    plant_hang("python", "int16", "3-d")
     results = list(matrix.run_together(PAIRS, timeout=5))
     assert processes == [3, 1, 1, 1]
     assert [[seen.outcome for seen in result.cells].count(CRASHED) for result in results] == [0, 1, 0]
