@@ -2,8 +2,11 @@
 """Each runs in a process of its own, on stacks of three sizes: the main thread's, a common one, and a small one."""
 from __future__ import annotations
 
+import fakes
 import pytest
+import tenon_probe
 from isolation import SANITIZED, run_isolated
+from producers import Producer
 
 import tenon
 
@@ -173,6 +176,32 @@ def test_F90_many_imports_within_one_are_fine():
 
     for deep in range(3):
         assert tenon.asdlpack(Many(deep)).tolist() == [97, 98, 99]
+
+
+@pytest.mark.parametrize("take", [tenon.asdlpack, tenon_probe.borrow])
+def test_F90_a_level_is_counted_once(take):
+    """However many rungs are tried on the way: there are as many levels as the message says."""
+
+    class Level(Producer):
+        """Its table refuses, so it is taken by its method, which imports the next one first."""
+
+        __dlpack_c_exchange_api__ = fakes.Table().capsule()
+
+        def __init__(self, levels):
+            super().__init__(exchange="silent")
+            self.below = Level(levels - 1) if levels > 1 else None
+
+        def __dlpack__(self, **keywords):
+            if self.below is not None:
+                take(self.below)
+            return super().__dlpack__(**keywords)
+
+    with pytest.raises(RecursionError, match="nested more than 20 deep"):
+        take(Level(21))
+    for _ in range(3):  # the type is new, and then known
+        take(Level(20))
+    with pytest.raises(RecursionError, match="nested more than 20 deep"):
+        take(Level(21))
 
 
 # Imports within imports, by C functions alone where that is possible: the interpreter then counts no Python calls.

@@ -151,10 +151,36 @@ assert len(calls) == 2, "the table was used that the class no longer has"
 """
 
 
-@pytest.mark.skipif(not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="this torch has no exchange table")
+has_table = pytest.mark.skipif(
+    not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="this torch has no exchange table")
+
+
+@has_table
 def test_a_change_of_the_class_itself_is_seen():
     """What is known of torch.Tensor is kept apart from the plans of other types, and holds no longer than they do."""
     run_isolated(CHANGED)
+
+
+WITHOUT_LENDING = """
+import ctypes, torch, tenon_probe
+from fakes_ctypes import new_capsule
+from real_support import ExchangeTable, exchange_table
+table = ExchangeTable.from_buffer_copy(exchange_table(torch.Tensor))
+table.borrow = type(table.borrow)()
+torch.Tensor.__dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(table), b"dlpack_exchange_api")
+calls, method = [], torch.Tensor.__dlpack__
+torch.Tensor.__dlpack__ = lambda self, **kwargs: (calls.append(1), method(self, **kwargs))[1]
+x = torch.ones(2, 3)
+for _ in range(4):
+    assert tenon_probe.borrow(x)["sum"] == 6
+assert calls == [], "the table was given up, which has its owning function yet"
+"""
+
+
+@has_table
+def test_a_table_that_cannot_lend():
+    """The borrowing function is the one that a table may lack: the owning one serves, however often."""
+    run_isolated(WITHOUT_LENDING)
 
 
 @pytest.mark.skipif(not hasattr(torch.utils.dlpack, "ReadOnlyTensorWrapper"), reason="this torch has no such class")
