@@ -105,7 +105,9 @@ LEGACY = (
     Fact("TensorFlow has no other structs", "", producer=("tensorflow",)),
     Fact("PyArrow's arrays leave so when no version is asked for", "", producer=("pyarrow",), layout=("read-only",)),
     Fact(
-        "PyArrow before 26 has no other structs", "", producer=("pyarrow",), before=("pyarrow", ("26",)),
+        "PyArrow before 26 has no other structs; those of frozen memory have no address, and its buffer is taken", "",
+        producer=("pyarrow",), before=("pyarrow", ("26",)),
+        layout=("0-d", "1-d", "3-d", "empty", "sliced", "reversed", "transposed"),
     ),
 )  # fmt: skip
 
