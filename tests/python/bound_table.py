@@ -373,6 +373,7 @@ refuses("too many arguments for one", "total", lambda: Call(f8(3), 1), "takes 1 
 refuses("too many arguments for three", "add", lambda: Call(f8(3), f8(3), f8(3), 1, 2),
         "takes 3 positional arguments, got 5")
 refuses("an unknown name", "total", lambda: Call(y=f8(3)), "has no argument 'y'")
+refuses("a name that goes on behind a NUL", "total", lambda: Call(**{"x\0y": f8(3)}), "has no argument 'x\\0y'")
 refuses("two values for one", "total", lambda: Call(f8(3), x=f8(3)), "got two values for argument 'x'")
 takes("a default", "scale", lambda: Call(f4(3)), lambda _, result: list(result) == [0, 2, 4])
 takes("another than the default", "scale", lambda: Call(f4(3), 3.0), lambda _, result: list(result) == [0, 3, 6])

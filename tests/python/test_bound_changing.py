@@ -1,6 +1,7 @@
 # tests/python/test_bound_changing.py: Python code that a later argument runs gives an earlier one other memory: the call is refused, and none that was freed is read.
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 
@@ -279,6 +280,74 @@ def test_F85_a_table_of_a_library_we_do_not_know_runs_code(hazards):
     later = exchange_class()(shape=(1,), dtype=FLOAT64, data=bytes(8), on_export=change_now(kind, victim, churn))
     with exactly_once(later.struct, exports=None):
         refused(lambda: hazards.then_array(victim, later))
+
+
+class Answers:
+    """Asked where a tensor lies; at the given time, counted from `armed` on, it does something else first."""
+
+    def __init__(self):
+        self.arm(0, None)
+
+    def arm(self, at: int, then) -> None:
+        self.asked, self.at, self.then = 0, at, then
+
+    def __call__(self, func, *args):
+        self.asked += 1
+        if self.asked == self.at:
+            self.then()
+        return need("torch").device("cpu") if func.overloadpacket.__name__ == "device" else NotImplemented
+
+
+def answered_by_its_class(torch, answers):
+    """A class of tensors that Python answers for: lending one runs code, though the table is PyTorch's own."""
+
+    class Wrapper(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return answers(func)
+
+    tensor = torch.Tensor._make_wrapper_subclass(Wrapper, (COUNT,), dtype=torch.float64, dispatch_device=True)
+    with torch._C._DisableTorchDispatch():
+        tensor.data = torch.ones(COUNT, dtype=torch.float64)
+    return tensor, contextlib.nullcontext()
+
+
+def answered_by_a_mode(torch, answers):
+    """Its class is torch.Tensor; what answers is whatever mode is in force."""
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func.overloadpacket.__name__ == "device":
+                return answers(func)
+            return func(*args, **(kwargs or {}))
+
+    plain = torch.ones(COUNT, dtype=torch.float64)
+    return torch.Tensor._make_subclass(torch.Tensor, plain, dispatch_device=True), Mode()
+
+
+@pytest.mark.parametrize("way", [answered_by_its_class, answered_by_a_mode])
+def test_F85_lending_a_tensor_of_pytorch_runs_code(hazards, way):
+    """At whichever question: the memory is what was there before, and kept, or the change is seen."""
+    kind, answers = Torch("data"), Answers()
+    later, mode = way(kind.library, answers)
+    with mode:
+        for call in (
+            lambda x: hazards.then_array(x, later),
+            lambda x: hazards.three(later, x, 3),
+            lambda x: hazards.three(later, x, Argument()),
+        ):
+            answers.arm(0, None)
+            assert call(kind.ones()) == COUNT
+            questions = answers.asked
+            assert questions > 0, "Python was not asked: nothing is tested"
+            for at in range(1, questions + 1):
+                victim, churn = kind.ones(), []
+                answers.arm(at, change_now(kind, victim, churn))
+                try:
+                    assert call(victim) in (COUNT, 0)
+                except RuntimeError as error:
+                    assert CHANGED in str(error)  # noqa: PT017
+                assert answers.asked >= at
 
 
 def test_F85_what_holds_one_argument_changes_another(hazards):

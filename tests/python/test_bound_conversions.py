@@ -105,3 +105,12 @@ def test_the_words_say_what_is_converted(hazards):
     assert str(caught.value) == (
         "as_float32(): argument 'x' has the wrong dtype: expected float32[*], or convertible, got float64[3] with strides "
         "(1,), writable, on cpu (numpy.ndarray); try x.astype('float32')")
+
+
+@pytest.mark.parametrize("function", ["then_index", "then_float"])
+def test_numbers_that_are_too_large_are_said_to_be(function):
+    """Of a kind that is taken, so that the kind is not what is wrong."""
+    import bound_hazards_capi
+
+    with pytest.raises(TypeError, match=r"argument '\w+' does not fit: expected (int|float), got int out of its range"):
+        getattr(bound_hazards_capi, function)(need("numpy").ones(3), 10**400)

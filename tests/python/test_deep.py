@@ -241,6 +241,19 @@ def nested():
         assert "nested" in str(tenon.explain(producer, "numpy")), str(tenon.explain(producer, "numpy"))
 
 
+def reworded():
+    # A tensor that is refused is asked what it is, and imports itself instead of telling.
+    try:
+        import torch
+    except ImportError:
+        return
+    for import_name, take in IMPORTS.items():
+        for name in ("is_quantized", "layout", "is_meta"):
+            print(import_name, name, flush=True)
+            cls = type("Asked", (torch.Tensor,), {name: property(lambda self, take=take: take(self))})
+            refuse(take, torch.Tensor._make_subclass(cls, torch._neg_view(torch.ones(3))))
+
+
 def made():
     # Arrays made by a library whose namespace makes arrays.
     from producers import Producer
@@ -251,6 +264,7 @@ def made():
 
 
 run(nested)
+run(reworded)
 run(made)
 """
 

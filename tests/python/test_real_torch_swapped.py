@@ -209,12 +209,136 @@ def test_F86_memory_that_is_not_its_storages():
         storage = weak(torch.Tensor.untyped_storage(x))
         t = tenon.asdlpack(x)
         assert t.data_ptr == x.data_ptr()
+        x.data = torch.zeros(1)
+        gc.collect()
+        assert not storage.expired(), "what keeps the memory points to other memory now"
         del x
         gc.collect()
         assert not storage.expired(), "the memory of a held Tensor was freed"
         del t
         gc.collect()
         assert storage.expired()
+
+
+HIDING = """
+import contextlib, gc, sys
+import numpy, tenon, torch
+COUNT = 1 << 20
+
+class Named(torch.Tensor):
+    def untyped_storage(self):
+        return 42
+
+class Overridden(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        told = super().__torch_function__(func, types, args, kwargs or {})
+        return 42 if "untyped_storage" in str(func) else told
+
+class Exporting(torch.Tensor):
+    def __dlpack__(self, **keywords):
+        return super().__dlpack__(**keywords)
+
+class Mode(torch.overrides.TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        told = func(*args, **(kwargs or {}))
+        return 42 if "untyped_storage" in str(func) else told
+
+way, known = sys.argv[1], sys.argv[2] == "known"
+if known:
+    tenon.asdlpack(torch.ones(3))
+if way == "a method of the class itself":
+    torch.Tensor.untyped_storage = lambda self: 42
+elif way == "methods of storages":
+    torch.UntypedStorage.data_ptr = lambda self: 1 << 40
+    torch.UntypedStorage.nbytes = lambda self: 1 << 40
+x = torch.ones(COUNT, dtype=torch.float64)
+cls = {"a method": Named, "overridden functions": Overridden, "its own __dlpack__": Exporting}.get(way)
+if cls is not None:
+    x = torch.Tensor._make_subclass(cls, x)
+with Mode() if way == "a mode" else contextlib.nullcontext():
+    t = tenon.asdlpack(x)
+x.data = torch.zeros(1, dtype=torch.float64)
+gc.collect()
+churn = [torch.full((COUNT,), -1.0, dtype=torch.float64) for _ in range(20)]
+assert numpy.asarray(t).sum() == COUNT, "the memory of a held Tensor was freed"
+"""
+
+
+@pytest.mark.parametrize("known", ["known", "new"])
+@pytest.mark.parametrize("way", ["a method", "a method of the class itself", "methods of storages", "overridden functions",
+                                 "a mode", "its own __dlpack__"])
+def test_F86_a_storage_that_is_hidden_is_kept_all_the_same(way, known):
+    """PyTorch's struct keeps the tensor, which points to other memory now: it is the storage that must be kept."""
+    run_isolated(HIDING, args=(way, known))
+
+
+LYING = """
+import torch, tenon
+hooks, keep = torch.Tensor._backward_hooks, []
+def lie(self):
+    keep.append({"x": len})
+    hooks.__set__(self, keep[-1])
+    return id(keep[-1])          # a word that is in every sample, and no implementation of a tensor
+torch.Tensor._cdata = property(lie)
+assert tenon.asdlpack(torch.ones(3)).tolist() == [1, 1, 1]
+"""
+
+
+def test_F89_where_the_implementation_is_said_to_be():
+    """What is found by the address that a tensor names is called with: only PyTorch's own word will do."""
+    run_isolated(LYING)
+
+
+FOREIGN_TABLE = """
+import sys
+import fakes, numpy, torch
+from bound_hazards import MODULES
+import importlib
+way, real = sys.argv[1], torch.Tensor.__dlpack_c_exchange_api__
+lend = lambda a, **k: fakes.Struct(data=a.ctypes.data, shape=a.shape, dtype=(2, 64, 1), **k)
+for name in MODULES:
+    hazards = importlib.import_module("bound_hazards_" + name)
+    x, y = torch.ones(3, dtype=torch.float64), torch.ones(4, dtype=torch.float64)
+    if way == "known":
+        hazards.alone(x)
+    torch.Tensor.__dlpack_c_exchange_api__ = fakes.Table().capsule()
+    small = numpy.ones(4)
+    for _ in range(3):
+        y.struct = lend(small, exchange="ok_raised")
+        try:
+            hazards.alone(y)
+            raise SystemExit("taken, with an exception set")
+        except TypeError as e:
+            assert "although it worked" in str(e) or "although it worked" in str(e.__cause__), e
+        y.struct = lend(small, flags=1)
+        try:
+            hazards.written_then(y, 1)
+            raise SystemExit("read-only memory was written to")
+        except TypeError as e:
+            assert "read-only" in str(e), e
+        assert (small == 1).all()
+        big = [numpy.ones(1 << 20)]
+        x.struct = lend(big[0])
+        def moves():
+            x.struct = lend(small)
+            big.clear()
+        y.struct = lend(small, on_export=moves)
+        try:
+            hazards.then_array(x, y)
+            raise SystemExit("the change was not seen")
+        except RuntimeError as e:
+            assert "changed" in str(e), e
+    torch.Tensor.__dlpack_c_exchange_api__ = real
+"""
+
+
+@pytest.mark.parametrize("way", ["known", "new"])
+def test_F89_another_table_on_the_class_itself(way):
+    """Whose table it is tells the table, not the class it is found on."""
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this torch has no exchange table")
+    run_isolated(FOREIGN_TABLE, args=(way,))
 
 
 def test_tensors_beyond_their_storage_are_refused():

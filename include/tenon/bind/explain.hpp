@@ -31,15 +31,21 @@ struct call_arguments {
         return names != nullptr ? PyTuple_GET_SIZE(names) : 0;
     }
     [[nodiscard]] std::string_view keyword(Py_ssize_t i) const noexcept {
-        const char* const text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
+        Py_ssize_t size = 0;  // a name may have a NUL in it, and is not to be taken for its beginning
+        const char* const text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &size);
         if (text == nullptr) PyErr_Clear();
-        return text != nullptr ? text : "?";
+        return text != nullptr ? std::string_view(text, static_cast<std::size_t>(size)) : "?";
     }
 };
 
 namespace detail {
 
-[[nodiscard]] inline std::string quoted(std::string_view name) { return "'" + std::string(name) + "'"; }
+/// For a message, which ends at the first NUL.
+[[nodiscard]] inline std::string quoted(std::string_view name) {
+    std::string shown = "'";
+    for (const char c : name) shown += c != '\0' ? std::string(1, c) : "\\0";
+    return shown + "'";
+}
 
 [[nodiscard]] inline std::string too_many(Py_ssize_t takes, Py_ssize_t got) {
     return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") + ", got " +

@@ -140,7 +140,7 @@ TENON_COLD [[nodiscard]] inline bool place_arguments(const function_record& func
         const std::string_view name = given.keyword(k);
         Py_ssize_t at = 0;
         while (at < count && parameters[static_cast<std::size_t>(at)].name != name) ++at;
-        if (at == count) return fail("has no argument '" + std::string(name) + "'");
+        if (at == count) return fail("has no argument " + bind::detail::quoted(name));
         if (out[at] != nullptr) return fail("got two values for argument '" + std::string(name) + "'");
         out[at] = given.values[given.positional + k];
     }
@@ -161,7 +161,8 @@ TENON_COLD inline void raise_refused(const function_record& function, const char
     const std::string signature = std::string("(") + name + ": " + annotation + ")";
     bind::refusal why = bind::detail::why_not_signature(signature, {&obj, 1, nullptr}, 0);
     if (PyErr_Occurred() != nullptr || bind::detail::raise_for_one(function.name, std::move(why))) return;
-    const bool is_out_of_range = annotation.starts_with("int") && PyLong_Check(obj) && !PyBool_Check(obj);
+    const bool is_out_of_range =
+        (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
     const std::string text = function.name + "(): argument '" + name + "' does not fit: expected " +
                              annotation + ", got " + bind::detail::type_name(obj) +
                              (is_out_of_range ? " out of its range" : "");

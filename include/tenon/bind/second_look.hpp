@@ -43,11 +43,12 @@ enum class sight : unsigned char {
     if (py::numpy::is_array(obj))
         return py::numpy::still_shows(obj, taken, writable) ? sight::same : sight::changed;
     const py::type_plan* const plan = py::known_plan(Py_TYPE(obj));
-    if (plan == nullptr || plan->direct != py::direct_way::exchange_table || !plan->honest_borrow ||
+    if (plan == nullptr || plan->direct != py::direct_way::exchange_table || !plan->only_fills ||
         plan->guards.flags == nullptr || plan->guards.asked ||
         plan->table->dltensor_from_py_object_no_sync == nullptr)
         return sight::unclear;
     const py::torch_flags& flags = *plan->guards.flags;
+    if (flags.is_mode_in_force()) return sight::unclear;
     py::acquired now;
     error why{};
     const py::rung_result got =

@@ -92,7 +92,10 @@ public:
     }
     [[nodiscard]] bool is_settled() const noexcept { return !got_.looking; }
     [[nodiscard]] bool settle() noexcept { return is_settled() || take_capsule(); }
-    [[nodiscard]] bool ran_code() const noexcept { return got_.ran_code; }
+    [[nodiscard]] bool ran_code() const noexcept {
+        // What NumPy's struct lends has no version.
+        return got_.ran_code || (got_.version().major != 0 && py::is_torch_mode_in_force());
+    }
     [[nodiscard]] bool is_borrowed() const noexcept { return got_.owner.release_function() == nullptr; }
     [[nodiscard]] bool hold() noexcept {
         return !is_borrowed() || look_now() != sight::unclear || take_to_keep();

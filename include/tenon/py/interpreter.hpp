@@ -68,6 +68,7 @@ public:
     PyObject* is_neg = nullptr;
     PyObject* requires_grad = nullptr;
     PyObject* untyped_storage = nullptr;
+    PyObject* torch_dispatch = nullptr;
     PyObject* data_ptr = nullptr;
     PyObject* nbytes = nullptr;
     // Keywords of __dlpack__.
@@ -254,6 +255,7 @@ private:
                      {&is_neg, "is_neg"},
                      {&requires_grad, "requires_grad"},
                      {&untyped_storage, "untyped_storage"},
+                     {&torch_dispatch, "__torch_dispatch__"},
                      {&data_ptr, "data_ptr"},
                      {&nbytes, "nbytes"},
                      {&max_version, "max_version"},
@@ -287,12 +289,31 @@ private:
     }
 
     void clear() noexcept {
-        PyObject** const slots[] = {
-            &dlpack,          &dlpack_device,    &exchange_api,  &exchange_api_1_2,   &cuda_array_interface,
-            &array_interface, &array_typestr,    &arrow_array,   &arrow_device_array, &arrow_stream,
-            &is_conj,         &is_neg,           &requires_grad, &untyped_storage,    &data_ptr,
-            &nbytes,          &max_version,      &stream,        &dl_device,          &copy,
-            &our_version,     &only_max_version, &only_stream,   &malformed_error};
+        PyObject** const slots[] = {&dlpack,
+                                    &dlpack_device,
+                                    &exchange_api,
+                                    &exchange_api_1_2,
+                                    &cuda_array_interface,
+                                    &array_interface,
+                                    &array_typestr,
+                                    &arrow_array,
+                                    &arrow_device_array,
+                                    &arrow_stream,
+                                    &is_conj,
+                                    &is_neg,
+                                    &requires_grad,
+                                    &untyped_storage,
+                                    &torch_dispatch,
+                                    &data_ptr,
+                                    &nbytes,
+                                    &max_version,
+                                    &stream,
+                                    &dl_device,
+                                    &copy,
+                                    &our_version,
+                                    &only_max_version,
+                                    &only_stream,
+                                    &malformed_error};
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
         call::drop(producer_type.exchange(nullptr));
         call::drop(library_functions.exchange(nullptr));

@@ -71,7 +71,9 @@ namespace detail {
         if (!torch.settled) plan.tag = 0;  // not to be remembered
         plan.guards = tensor_guards::find(type, here, torch.library);
         plan.honest_borrow = plan.table != nullptr && plan.guards.torch != nullptr &&
-                             plan.guards.torch->lends_honestly(type, here);
+                             plan.guards.torch->lends_honestly(type, here) &&
+                             exchange::detail::is_own_table(*plan.table, *plan.guards.torch);
+        plan.only_fills = plan.honest_borrow && !plan.guards.torch->asks_python(type, here);
     }
     if (PyErr_Occurred() != nullptr) return false;
     const bool only_buffer = plan.table == nullptr && plan.table_fault == nullptr && !plan.numpy_struct &&
@@ -143,6 +145,10 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
     if (got != rung_result::taken) return got;
     // That ran foreign code, which may have given the tensor other memory.
     if (!exchange::ask_flags(obj, guards.flags, grad).allowed) {
+        out.owner.reset();
+        return rung_result::raised;
+    }
+    if (guards.torch != nullptr && !exchange::keep_storage(obj, *guards.torch, here, out)) {
         out.owner.reset();
         return rung_result::raised;
     }
@@ -434,7 +440,7 @@ TENON_COLD [[nodiscard]] inline bool acquire_nested(PyObject* obj, const type_pl
     rung_result answer = rung_result::raised;
     {
         std::optional<nesting_level> level;  // a table that keeps to itself does not need one
-        if (!plan.honest_borrow) level.emplace();
+        if (!plan.only_fills) level.emplace();
         if (!level || *level) answer = exchange::borrow(obj, plan, writable, out, why);
     }
     if (answer != rung_result::taken) [[unlikely]]
@@ -454,7 +460,7 @@ TENON_COLD [[nodiscard]] inline bool acquire_nested(PyObject* obj, const type_pl
             return climb(obj, plain_import, writable, out, nullptr, nullptr);
         if (plan->direct != direct_way::exchange_table || out.owning)
             return acquire_by_its_rung(obj, *plan, writable, out);
-        if (!plan->honest_borrow || !exchange::lends_plainly(*plan, writable))
+        if (!plan->only_fills || !exchange::lends_plainly(*plan, writable))
             return acquire_nested(obj, *plan, writable, out);
         terms = exchange::detail::terms_of(*plan);
     }

@@ -13,6 +13,7 @@
 #include <tenon/core/attributes.hpp>
 #include <tenon/core/error.hpp>
 #include <tenon/py/call.hpp>
+#include <tenon/py/nesting.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -69,8 +70,7 @@ private:
     }
     [[nodiscard]] bool is_true(const ref& answer) noexcept {
         const bool yes = answer && call::is_true(answer.get()) > 0;
-        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) != 0) PyErr_Clear();
-        return yes && PyErr_Occurred() == nullptr;
+        return forget_answer() && yes;
     }
     [[nodiscard]] bool is(const char* name) noexcept { return is_true(attribute(tensor_, name)); }
     /// A function of PyTorch's, by its path in the module.
@@ -120,19 +120,17 @@ inline void raise_first_line(ref exception) noexcept try {
 
 /// Puts a failed import in our words, if the object is a tensor of PyTorch's of a kind that has no plain
 /// memory. The pending exception becomes the cause if it is PyTorch's; any other object's, and whatever is no
-/// answer (Ctrl-C, no memory), stays as it is.
+/// answer (Ctrl-C, no memory, imports that are nested too deep), stays as it is.
 TENON_COLD inline void reword_for_torch(PyObject* obj) noexcept {
     if (attached_thread_state() == nullptr) return;  // what was said without the GIL stays as it is
     const torch_library* const torch = torch_library::known();
-    if (torch == nullptr || !torch->has(Py_TYPE(obj)) || PyErr_ExceptionMatches(PyExc_Exception) == 0 ||
-        PyErr_ExceptionMatches(PyExc_MemoryError) != 0)
-        return;
+    if (torch == nullptr || !torch->has(Py_TYPE(obj)) || is_no_answer_pending()) return;
     ref first = pending_exception();
+    const nesting_level level;  // it is asked, and may import in turn
+    if (!level) return chain_behind(std::move(first));
     detail::torch_inquiry inquiry(obj);
     const auto kind = inquiry.kind();
-    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0)
-        return chain_behind(std::move(first));  // interrupted while it was asked
-    PyErr_Clear();
+    if (!forget_answer()) return chain_behind(std::move(first));  // interrupted while it was asked
     if (!kind) return detail::raise_first_line(std::move(first));
     const bool is_ours = PyObject_TypeCheck(first.get(), reinterpret_cast<PyTypeObject*>(PyExc_BufferError));
     raise_from(*kind, "tenon: cannot take this tensor: ", is_ours ? ref() : std::move(first));

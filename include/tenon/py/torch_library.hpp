@@ -46,6 +46,9 @@ public:
     TENON_HOT [[nodiscard]] bool requires_grad(PyObject* tensor) const noexcept {
         return requires_grad_(*static_cast<void* const*>(place_in(tensor)));
     }
+    /// A mode of PyTorch's dispatcher is in force on this thread. It answers for tensors that have Python say
+    /// where they lie or how large they are, whatever their class: even to lend one runs code then.
+    [[nodiscard]] bool is_mode_in_force() const noexcept { return any_modes_set_(false); }
 
 private:
     friend class torch_library;
@@ -68,13 +71,22 @@ private:
         };
         return find(is_neg_, "_ZN2at6native6is_negERKNS_6TensorE") &&
                find(is_conj_, "_ZN2at6native7is_conjERKNS_6TensorE") &&
-               find(requires_grad_, "_ZNK3c1010TensorImpl13requires_gradEv");
+               find(requires_grad_, "_ZNK3c1010TensorImpl13requires_gradEv") &&
+               find(any_modes_set_, "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb") &&
+               find(get_disabled_, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
+               find(set_disabled_,
+                    "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateE"
+                    "NS0_26TorchFunctionDisabledStateE");
 #endif
     }
 
     bool (*is_neg_)(const void* tensor) = nullptr;
     bool (*is_conj_)(const void* tensor) = nullptr;
     bool (*requires_grad_)(const void* implementation) = nullptr;
+    bool (*any_modes_set_)(bool skip_internal) = nullptr;
+    static constexpr int all_disabled = 2;  ///< of ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED
+    int (*get_disabled_)() = nullptr;       ///< whether functions can be overridden on this thread
+    void (*set_disabled_)(int) = nullptr;
     std::size_t offset_ = 0;
 };
 
@@ -123,6 +135,21 @@ public:
         const ref plain = ref::take(call::type_attr(tensor_, names.exchange_api));
         return own && own.get() == plain.get();
     }
+    /// Whether tensors of the type may have Python say where they lie or how large they are, so that even to
+    /// lend one runs code: a class with a `__torch_dispatch__` of its own.
+    [[nodiscard]] bool asks_python(PyTypeObject* type, const interpreter& names) const noexcept {
+        const ref own = ref::take(call::type_attr(type, names.torch_dispatch));
+        return !own || own.get() != no_dispatch_;
+    }
+    /// Whether something lies in PyTorch's own library: a table that somebody else has put on its class does
+    /// not, and keeps none of PyTorch's habits.
+    [[nodiscard]] bool contains(const void* address) const noexcept {
+#if defined(_WIN32)
+        return true;  // not known, and believed
+#else
+        return library_ != nullptr && place_of_library(address) == library_;
+#endif
+    }
     /// Null when tensors must be asked by their methods.
     [[nodiscard]] const torch_flags* flags() const noexcept { return flags_.load(std::memory_order_acquire); }
     /// Whether these are what `torch.Tensor` itself is asked by: what `flags` tells then, too.
@@ -130,10 +157,18 @@ public:
                                const object_query& requires_grad) const noexcept {
         return conjugate == conjugate_ && negative == negative_ && requires_grad == requires_grad_;
     }
-
-    /// Whether this is what `torch.Tensor` itself names its storage by, and no subclass's own idea of it.
-    [[nodiscard]] bool names_storage_by(const object_query& storage) const noexcept {
-        return storage == storage_of_;
+    /// The storage behind a tensor, whose memory the exchange table shows; null with an exception set when
+    /// it has none. It is PyTorch's own function that is asked, not what a subclass has made of it. What is
+    /// told by one that overrides all functions (`__torch_function__`, a mode) must be a storage at least.
+    [[nodiscard]] ref storage_of(PyObject* tensor, const interpreter& names) const noexcept {
+        ref told = storage_of_.fetch(tensor, names.untyped_storage);
+        const torch_flags* const functions = flags();
+        if (!told || Py_IS_TYPE(told.get(), storage_) || functions == nullptr) return told;
+        const int before = functions->get_disabled_();
+        functions->set_disabled_(torch_flags::all_disabled);
+        told = storage_of_.fetch(tensor, names.untyped_storage);
+        functions->set_disabled_(before);
+        return told;
     }
 
     /// The memory that an object owns, if it is a storage of PyTorch's, that very class: whoever holds it
@@ -201,10 +236,15 @@ private:
         conjugate_ = object_query::find(tensor_, names.is_conj);
         negative_ = object_query::find(tensor_, names.is_neg);
         requires_grad_ = object_query::find(tensor_, names.requires_grad);
-        storage_of_ = object_query::find(tensor_, names.untyped_storage);
-        data_ptr_ = object_query::find(storage_, names.data_ptr);
-        nbytes_ = object_query::find(storage_, names.nbytes);
+        storage_of_ = object_query::find(tensor_->tp_base, names.untyped_storage);  // a class in C
+        data_ptr_ = object_query::find(storage_->tp_base, names.data_ptr);
+        nbytes_ = object_query::find(storage_->tp_base, names.nbytes);
+        ref no_dispatch = ref::take(call::type_attr(tensor_, names.torch_dispatch));
         if (!data_ptr_.exists() || !nbytes_.exists()) return false;
+        if (no_dispatch && PyCFunction_Check(no_dispatch.get())) no_dispatch_ = no_dispatch.release();
+#if !defined(_WIN32)
+        library_ = place_of_library(exported_class(loaded_library()));
+#endif
         (void)tensor.release();  // kept for good
         (void)storage.release();
         return true;
@@ -226,10 +266,21 @@ private:
         (void)library;
         return false;
 #else
-        const auto* const exported = static_cast<PyObject* const*>(dlsym(library, "THPVariableClass"));
+        PyObject* const* const exported = exported_class(library);
         return exported != nullptr && *exported == reinterpret_cast<PyObject*>(tensor_);
 #endif
     }
+#if !defined(_WIN32)
+    [[nodiscard]] static PyObject* const* exported_class(void* library) noexcept {
+        return library != nullptr ? static_cast<PyObject* const*>(dlsym(library, "THPVariableClass"))
+                                  : nullptr;
+    }
+    /// Where the library begins that has something at this address; null when none has.
+    [[nodiscard]] static const void* place_of_library(const void* address) noexcept {
+        Dl_info found{};
+        return address != nullptr && dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
+    }
+#endif
 
     /// Makes tensors of every kind, finds out where in their objects the implementation is, and whether the
     /// functions answer as the methods do. False when anything is unexpected, with or without an exception.
@@ -243,18 +294,26 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     g = torch.ones(1, dtype=torch.float32, device="cpu", requires_grad=True)
     made = [c, f, c.conj(), n, n.as_strided((2,), (1,), 2), f[::2], g, g.detach()]
     made += [torch.nn.Parameter(f), torch.nn.Parameter(f, requires_grad=False)]
-    samples = [(t, t._cdata, t.is_neg(), t.is_conj(), t.requires_grad) for t in made]
+    samples = [(t, cdata.__get__(t), t.is_neg(), t.is_conj(), t.requires_grad) for t in made]
 )";
         const ref variables = ref::take(PyDict_New());
         const ref module = ref::take(call::imported_module("torch"));
-        if (!variables || !module ||
+        const ref cdata = base_attribute("_cdata");  // an address that is used: PyTorch's own word alone
+        if (!variables || !module || !cdata || !Py_IS_TYPE(cdata.get(), &PyGetSetDescr_Type) ||
             call::set_dict_item(variables.get(), "__builtins__", PyEval_GetBuiltins()) != 0 ||
-            call::set_dict_item(variables.get(), "torch", module.get()) != 0)
+            call::set_dict_item(variables.get(), "torch", module.get()) != 0 ||
+            call::set_dict_item(variables.get(), "cdata", cdata.get()) != 0)
             return false;
         const ref ran = ref::take(call::run(program, variables.get()));
         const ref samples = ran ? ref::take(call::dict_item(variables.get(), "samples")) : ref();
         return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get(), candidate) &&
                answers_agree(samples.get(), candidate);
+    }
+
+    /// What PyTorch's own class in C has, which cannot be changed. Without an error.
+    [[nodiscard]] ref base_attribute(const char* name) const noexcept {
+        const ref key = ref::take(PyUnicode_InternFromString(name));
+        return key ? ref::take(call::type_attr(tensor_->tp_base, key.get())) : ref();
     }
 
     struct sample {
@@ -316,6 +375,8 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
 
     PyTypeObject* tensor_ = nullptr;
     PyTypeObject* storage_ = nullptr;
+    const void* library_ = nullptr;    ///< where it is loaded
+    PyObject* no_dispatch_ = nullptr;  ///< what stands for no `__torch_dispatch__`; kept for good
     object_query conjugate_, negative_, requires_grad_;
     object_query storage_of_, data_ptr_, nbytes_;
     mutable std::atomic<const torch_flags*> flags_{nullptr};
@@ -323,5 +384,12 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     /// asked for good.
     mutable std::atomic<int> tries_left_{8};
 };
+
+/// Whether a tensor of PyTorch's that was lent just now may have run code: see `is_mode_in_force`.
+[[nodiscard]] inline bool is_torch_mode_in_force() noexcept {
+    const torch_library* const torch = torch_library::known();
+    const torch_flags* const flags = torch != nullptr ? torch->flags() : nullptr;
+    return flags != nullptr && flags->is_mode_in_force();
+}
 
 }  // namespace tenon::py

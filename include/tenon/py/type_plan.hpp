@@ -21,8 +21,6 @@ struct tensor_guards {
     object_query conjugate;
     object_query negative;
     object_query requires_grad;
-    object_query
-        storage;  ///< not a guard: the object that owns the memory, whatever the tensor is made to point to
     const torch_library* torch = nullptr;  ///< set for tensors of PyTorch's
     const torch_flags* flags = nullptr;    ///< says the same without running anything, where it is known
     bool asked = false;                    ///< the attributes must be asked; `flags` alone does not do
@@ -31,8 +29,7 @@ struct tensor_guards {
                                             const torch_library* torch) noexcept {
         const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
         tensor_guards found{object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
-                            object_query::find(type, names.requires_grad),
-                            object_query::find(type, names.untyped_storage)};
+                            object_query::find(type, names.requires_grad)};
         if (torch != nullptr && torch->has(type)) found.torch = torch;
         if (found.torch != nullptr) found.flags = torch->flags();
         const bool told =
@@ -103,6 +100,7 @@ struct type_plan {
     bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
     bool buffer_first = false;   ///< `prefer_buffer` may be taken up again
     bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
+    bool only_fills = false;     ///< and lending it runs no code of others: a struct is filled in
     bool immutable = false;      ///< never to be written to
     bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
     bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`

@@ -124,10 +124,10 @@ struct table_terms {
     const abi::exchange_api* table = nullptr;
     const torch_flags* flags = nullptr;
     bool immutable = false;
-    bool honest = false;  ///< a library that does not return success with an exception set
+    bool only_fills = false;  ///< PyTorch's own, which neither runs code nor succeeds with an exception set
 };
 TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexcept {
-    return {plan.table, plan.guards.flags, plan.immutable, plan.honest_borrow};
+    return {plan.table, plan.guards.flags, plan.immutable, plan.only_fills};
 }
 
 /// The terms of `torch.Tensor` itself, the class of most tensors: no plan has to be looked for. The class is
@@ -143,7 +143,7 @@ public:
     }
     /// Notes a plan, if it is one of that class, by which its objects can be borrowed without being asked.
     static void note(const type_plan& plan) noexcept {
-        if (!is_used || plan.tag == 0 || !plan.honest_borrow || plan.guards.asked ||
+        if (!is_used || plan.tag == 0 || !plan.only_fills || plan.guards.asked ||
             !plan.guards.torch->is_plain(plan.type) || plan.table->dltensor_from_py_object_no_sync == nullptr)
             return;
         tag_ = plan.tag;
@@ -200,9 +200,9 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
         return call_failed(why, null_function);
-    if (!succeeds(function, obj, &t, terms.honest)) [[unlikely]]
+    if (!succeeds(function, obj, &t, terms.only_fills)) [[unlikely]]
         return call_failed(why, silent_failure);
-    if (!terms.honest) [[unlikely]] {
+    if (!terms.only_fills) [[unlikely]] {
         out.ran_code = true;
         if (PyErr_Occurred() != nullptr) return rung_result::raised;
     }
@@ -218,8 +218,8 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
 /// before is stale then, and borrowed once more.
 [[nodiscard]] inline rung_result note_stream_borrowed(PyObject* obj, table_terms terms, acquired& out,
                                                       error& why) noexcept {
-    if (!note_current_stream(*terms.table, terms.honest, out)) return rung_result::raised;
-    if (terms.honest) return rung_result::taken;
+    if (!note_current_stream(*terms.table, terms.only_fills, out)) return rung_result::raised;
+    if (terms.only_fills) return rung_result::taken;
     const device where = out.device();
     void* const stream = out.stream();
     if (const auto got = call_borrow(obj, terms, out, why); got != rung_result::taken) return got;
@@ -309,7 +309,7 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
     std::optional<torch_library::memory> last;
     const void* last_data = nullptr;
     for (int round = 0; round < most_rounds; ++round) {
-        const ref storage = guards.storage.fetch(obj, home.untyped_storage);
+        const ref storage = guards.torch->storage_of(obj, home);
         if (!storage)
             return PyErr_Occurred() != nullptr ? rung_result::raised : call_failed(why, silent_failure);
         const rung_result got = borrow_guarded(obj, terms, guards, grad, home, out, why);
@@ -321,9 +321,8 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
             return rung_result::taken;
         }
         if (owned == last && out.data() == last_data)  // not another's: it is like that
-            return guards.torch->names_storage_by(guards.storage) && reaches_beyond(out.device())
-                       ? rung_result::raised
-                       : own_once(obj, terms, grad, home, out, why);
+            return reaches_beyond(out.device()) ? rung_result::raised
+                                                : own_once(obj, terms, grad, home, out, why);
         last = owned;
         last_data = out.data();
     }
@@ -332,13 +331,29 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
 
 }  // namespace detail
 
+/// Keeps the storage of a tensor besides what it was lent by (its `__dlpack__`), which keeps the tensor
+/// alone: see `own_storage`. Memory that does not lie in it is somebody else's. False with an exception set.
+TENON_COLD [[nodiscard]] inline bool keep_storage(PyObject* obj, const torch_library& torch,
+                                                  interpreter& home, acquired& out) noexcept try {
+    if (out.empty() || out.owner.release_function() == nullptr) return true;
+    ref storage = torch.storage_of(obj, home);
+    const auto owned = storage ? torch.memory_of(storage.get(), home) : std::nullopt;
+    if (!forget_answer()) return false;
+    if (owned && detail::lies_in(out, *owned))
+        out.owner = py::detail::keep_array(std::move(storage), std::move(out.owner), &home);
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
 /// Owning import, with the stream that the library works on. A tensor that requires grad comes out read-only.
 [[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, interpreter& home,
                                      acquired& out, error& why) noexcept {
     const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
     const tensor_guards guards = plan.guards;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::noted;
-    if (terms.honest && guards.storage.exists() && terms.table->dltensor_from_py_object_no_sync != nullptr)
+    if (plan.honest_borrow && terms.table->dltensor_from_py_object_no_sync != nullptr)
         return detail::own_storage(obj, terms, guards, grad, home, out, why);
     const rung_result got = detail::own_once(obj, terms, grad, home, out, why);
     if (got != rung_result::taken) return got;
@@ -359,8 +374,9 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
     const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
     const tensor_guards guards = plan.guards;
     // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
-    // one.
-    if (terms.table->dltensor_from_py_object_no_sync == nullptr || (writable && !terms.honest))
+    // one. Where lending runs code, what was lent may be gone by then: it is kept instead.
+    if (terms.table->dltensor_from_py_object_no_sync == nullptr ||
+        (!terms.only_fills && (writable || plan.honest_borrow)))
         return own(obj, plan, writable, *home, out, why);
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
     return detail::borrow_guarded(obj, terms, guards, grad, *home, out, why);
@@ -368,7 +384,7 @@ TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, cons
 
 /// Whether the objects of a type can be borrowed on these terms alone, without asking them anything.
 TENON_HOT [[nodiscard]] inline bool lends_plainly(const type_plan& plan, bool writable) noexcept {
-    return !plan.guards.asked && !(writable && !plan.honest_borrow) &&
+    return !plan.guards.asked && (plan.only_fills || !(writable || plan.honest_borrow)) &&
            plan.table->dltensor_from_py_object_no_sync != nullptr;
 }
 TENON_HOT [[nodiscard]] inline rung_result borrow_plainly(PyObject* obj, detail::table_terms terms,
@@ -378,7 +394,7 @@ TENON_HOT [[nodiscard]] inline rung_result borrow_plainly(PyObject* obj, detail:
         return got;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
     // Another's table may show complex numbers as something else.
-    const bool may_be_complex = !terms.honest || out.dtype().is_complex();
+    const bool may_be_complex = !terms.only_fills || out.dtype().is_complex();
     return ask_flags(obj, terms.flags, grad, may_be_complex).allowed ? got : rung_result::raised;
 }
 
