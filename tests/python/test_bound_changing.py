@@ -7,6 +7,7 @@ import threading
 
 import pytest
 from bound_hazards import hazards, of_binder  # noqa: F401
+from isolation import run_isolated
 from producers import Producer, exactly_once, exchange_class
 from real_support import need
 
@@ -325,8 +326,7 @@ def answered_by_a_mode(torch, answers):
     return torch.Tensor._make_subclass(torch.Tensor, plain, dispatch_device=True), Mode()
 
 
-@pytest.mark.parametrize("way", [answered_by_its_class, answered_by_a_mode])
-def test_F85_lending_a_tensor_of_pytorch_runs_code(hazards, way):
+def check_lending_that_runs_code(hazards, way) -> None:
     """At whichever question: the memory is what was there before, and kept, or the change is seen."""
     kind, answers = Torch("data"), Answers()
     later, mode = way(kind.library, answers)
@@ -348,6 +348,14 @@ def test_F85_lending_a_tensor_of_pytorch_runs_code(hazards, way):
                 except RuntimeError as error:
                     assert CHANGED in str(error)  # noqa: PT017
                 assert answers.asked >= at
+
+
+@pytest.mark.parametrize("way", [answered_by_its_class, answered_by_a_mode])
+def test_F85_lending_a_tensor_of_pytorch_runs_code(hazards, way):
+    """In a process of its own: PyTorch's dispatcher in Python imports Triton, which crashes beside TensorFlow."""
+    need("torch")
+    run_isolated(f"import {hazards.__name__} as hazards, test_bound_changing as tests\n"
+                 f"tests.check_lending_that_runs_code(hazards, tests.{way.__name__})")
 
 
 def test_F85_what_holds_one_argument_changes_another(hazards):
