@@ -1,14 +1,14 @@
-# cmake/install.cmake: where the headers, the package config and tenon.pc go, in a prefix and in a wheel alike.
+# cmake/install.cmake: where the headers, the engine's sources, the package config and tenon.pc go, in a prefix and in a wheel alike.
 include(CMakePackageConfigHelpers)
 
 # In a wheel the prefix is the package folder itself (wheel.install-dir in pyproject.toml), so the
 # same relative places serve `python -m tenon --include-dir` and its like (python/tenon/_paths.py). Not under
-# lib: a header-only package is the same on every architecture.
+# lib: nothing here is compiled yet, and so it is the same on every architecture.
 set(_config_dir share/cmake/tenon)
 
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION include FILES_MATCHING PATTERN "*.hpp")
-install(TARGETS tenon_core tenon_python tenon_pybind11 tenon_nanobind EXPORT tenon-targets)
-install(EXPORT tenon-targets NAMESPACE tenon:: DESTINATION ${_config_dir})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/" DESTINATION include/tenon/src FILES_MATCHING PATTERN "*.[ch]pp")
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/targets.cmake" DESTINATION ${_config_dir} RENAME tenon-targets.cmake)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tenon-config.cmake.in" tenon-config.cmake
     INSTALL_DESTINATION ${_config_dir})

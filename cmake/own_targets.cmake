@@ -34,3 +34,10 @@ function(tenon_extension target)
     target_link_libraries(${target} PRIVATE tenon::python)
     tenon_own_target(${target})
 endfunction()
+
+# The engine, too: as every target of this tree.
+foreach(_half IN ITEMS core python)
+    if(TARGET tenon_${_half}_engine)
+        tenon_own_target(tenon_${_half}_engine)
+    endif()
+endforeach()

@@ -7,7 +7,7 @@
 #include <string>
 
 #include <tenon/bind/request.hpp>
-#include <tenon/core/stream_order.hpp>
+#include "../../src/gpu/stream_order.hpp"
 
 #include "kernel.hpp"
 

@@ -5,3 +5,5 @@
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/tenon.hpp>
+
+#include <tenon/detail/python_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind them

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/py/arguments.hpp>
-#include <tenon/py/chained_object.hpp>
+#include "../../src/py/runtime/arguments.hpp"
+#include "../../src/py/runtime/chained_object.hpp"
 #include <tenon/py/export.hpp>
 
 #include "functions.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <tenon/core/device.hpp>
+#include <tenon/value/device.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::module {

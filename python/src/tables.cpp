@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include <tenon/core/device.hpp>
-#include <tenon/core/dtype_names.hpp>
-#include <tenon/core/number.hpp>
-#include <tenon/py/arguments.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include "../../src/value/number.hpp"
+#include "../../src/py/runtime/arguments.hpp"
 #include <tenon/py/call.hpp>
 #include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>

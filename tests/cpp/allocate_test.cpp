@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/allocate.hpp>
+#include <tenon/memory/allocate.hpp>
 
 #include "support.hpp"
 

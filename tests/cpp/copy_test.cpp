@@ -22,7 +22,7 @@
 #include <cerrno>
 #endif
 
-#include <tenon/core/copy.hpp>
+#include <tenon/memory/copy.hpp>
 
 #include "support.hpp"
 

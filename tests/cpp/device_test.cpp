@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include <tenon/core/device.hpp>
+#include <tenon/value/device.hpp>
 
 namespace dc = tenon::abi::device_code;
 using tenon::device;

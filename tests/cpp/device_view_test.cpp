@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/device_view.hpp>
+#include <tenon/tensor/device_view.hpp>
 
 #include "support.hpp"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/dispatch.hpp>
+#include <tenon/tensor/dispatch.hpp>
 
 #include "support.hpp"
 

@@ -23,11 +23,11 @@
 #include <type_traits>
 #include <vector>
 
-#include <tenon/core/allocate.hpp>
-#include <tenon/core/device_view.hpp>
-#include <tenon/core/dtype_names.hpp>
-#include <tenon/core/tensor.hpp>
-#include <tenon/core/view.hpp>
+#include <tenon/memory/allocate.hpp>
+#include <tenon/tensor/device_view.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/view.hpp>
 
 #include "support.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <tuple>
 
-#include <tenon/core/dtype_names.hpp>
+#include <tenon/value/dtype_names.hpp>
 
 namespace tc = tenon::abi::type_code;
 using tenon::dtype;

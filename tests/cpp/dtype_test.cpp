@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/dtype.hpp>
-#include <tenon/core/dtype_names.hpp>
+#include <tenon/value/dtype.hpp>
+#include <tenon/value/dtype_names.hpp>
 
 namespace tc = tenon::abi::type_code;
 using tenon::bool8;

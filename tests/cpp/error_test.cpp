@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/error.hpp>
+#include <tenon/value/error.hpp>
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include <tenon/core/executable.hpp>
+#include "../../src/memory/executable.hpp"
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif

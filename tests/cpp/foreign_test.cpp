@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/foreign.hpp>
+#include <tenon/tensor/foreign.hpp>
 
 #include "support.hpp"
 

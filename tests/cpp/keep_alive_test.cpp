@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/keep_alive.hpp>
+#include <tenon/tensor/keep_alive.hpp>
 
 #include "support.hpp"
 

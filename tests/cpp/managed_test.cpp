@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/copy.hpp>
-#include <tenon/core/managed.hpp>
+#include <tenon/memory/copy.hpp>
+#include <tenon/tensor/managed.hpp>
 
 #include "allocations.hpp"
 #include "support.hpp"

@@ -1,5 +1,5 @@
 // tests/cpp/number_test.cpp: elements as numbers: every kind, the edges of each format, and what is none.
-#include <tenon/core/number.hpp>
+#include "../../src/value/number.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include <tenon/core/dtype_names.hpp>
+#include <tenon/value/dtype_names.hpp>
 
 namespace {
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/allocate.hpp>
-#include <tenon/core/copy.hpp>
-#include <tenon/core/managed.hpp>
-#include <tenon/core/tensor.hpp>
+#include <tenon/memory/allocate.hpp>
+#include <tenon/memory/copy.hpp>
+#include <tenon/tensor/managed.hpp>
+#include <tenon/tensor/tensor.hpp>
 
 #include "allocations.hpp"
 #include "support.hpp"

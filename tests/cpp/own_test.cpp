@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/tensor.hpp>
-#include <tenon/core/view.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/view.hpp>
 
 #include "support.hpp"
 

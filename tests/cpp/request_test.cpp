@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tenon/core/request.hpp>
+#include <tenon/tensor/request.hpp>
 
 #include "support.hpp"
 

@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include <tenon/core/shape.hpp>
+#include <tenon/value/shape.hpp>
 
 namespace tc = tenon::abi::type_code;
 using tenon::dtype;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/tensor.hpp>
+#include <tenon/tensor/tensor.hpp>
 
 #include "allocations.hpp"
 #include "support.hpp"

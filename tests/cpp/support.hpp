@@ -18,8 +18,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tenon/core/foreign.hpp>
-#include <tenon/core/tensor.hpp>
+#include <tenon/tensor/foreign.hpp>
+#include <tenon/tensor/tensor.hpp>
 
 namespace tenon {
 // How GoogleTest prints a result that was expected to be the other way round.

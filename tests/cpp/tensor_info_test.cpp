@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <tenon/core/tensor_info.hpp>
+#include <tenon/tensor/tensor_info.hpp>
 
 #include "support.hpp"
 

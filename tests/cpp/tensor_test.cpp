@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/tensor.hpp>
+#include <tenon/tensor/tensor.hpp>
 
 #include "support.hpp"
 

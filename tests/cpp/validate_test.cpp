@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/tensor.hpp>
-#include <tenon/core/validate.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/validate.hpp>
 
 #include "support.hpp"
 

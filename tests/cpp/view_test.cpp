@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include <tenon/core/view.hpp>
+#include <tenon/tensor/view.hpp>
 
 #include "support.hpp"
 

@@ -15,18 +15,18 @@
 
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/properties.hpp>
-#include <tenon/core/axes.hpp>
-#include <tenon/core/deleted.hpp>
-#include <tenon/core/device_view.hpp>
-#include <tenon/core/dispatch.hpp>
-#include <tenon/core/tensor.hpp>
-#include <tenon/core/view.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/attached.hpp>
-#include <tenon/py/current_stream.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/tensor/device_view.hpp>
+#include <tenon/tensor/dispatch.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/view.hpp>
+#include <tenon/value/axes.hpp>
+#include "../../../src/py/library/current_stream.hpp"
 
 namespace tenon {
 

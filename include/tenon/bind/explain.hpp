@@ -14,7 +14,7 @@
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/refusal.hpp>
 #include <tenon/bind/signature.hpp>
-#include <tenon/core/attributes.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>

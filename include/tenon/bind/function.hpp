@@ -21,7 +21,7 @@
 #include <tenon/bind/result.hpp>
 #include <tenon/bind/slot.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/core/foreign_code.hpp>
+#include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 

@@ -12,7 +12,7 @@
 
 #include <tenon/bind/explain.hpp>
 #include <tenon/bind/put_off.hpp>
-#include <tenon/core/attributes.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::bind {

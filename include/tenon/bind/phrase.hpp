@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/core/device.hpp>
-#include <tenon/core/dtype_names.hpp>
-#include <tenon/core/request.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
 
 namespace tenon::bind {
 

@@ -9,8 +9,8 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/bind/phrase.hpp>
-#include <tenon/core/request.hpp>
-#include <tenon/core/view.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/view.hpp>
 
 namespace tenon {
 

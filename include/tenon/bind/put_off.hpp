@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include <tenon/core/attributes.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>

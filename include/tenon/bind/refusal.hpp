@@ -6,15 +6,15 @@
 #include <utility>
 
 #include <tenon/bind/phrase.hpp>
-#include <tenon/core/device.hpp>
-#include <tenon/core/dtype_names.hpp>
-#include <tenon/core/request.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
-#include <tenon/py/remedies.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include "../../../src/py/library/remedies.hpp"
 
 namespace tenon::bind {
 

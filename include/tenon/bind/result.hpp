@@ -15,11 +15,11 @@
 
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/core/tensor.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/tensor/tensor.hpp>
 
 namespace tenon::bind {
 

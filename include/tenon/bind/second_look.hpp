@@ -12,12 +12,12 @@
 #include <string>
 
 #include <tenon/bind/refusal.hpp>
-#include <tenon/core/attributes.hpp>
-#include <tenon/core/tensor_ref.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
 
 namespace tenon::bind {
 

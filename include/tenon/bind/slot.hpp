@@ -12,13 +12,13 @@
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/refusal.hpp>
 #include <tenon/bind/second_look.hpp>
-#include <tenon/core/request.hpp>
-#include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/driver.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include "../../../src/py/runtime/driver.hpp"
 
 namespace tenon::bind {
 

@@ -7,16 +7,16 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/core/attributes.hpp>
-#include <tenon/core/device.hpp>
-#include <tenon/core/error.hpp>
-#include <tenon/core/foreign.hpp>
-#include <tenon/core/tensor.hpp>
-#include <tenon/core/validate.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/call.hpp>
-#include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/tensor/foreign.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/validate.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+#include "../../../src/py/runtime/interpreter.hpp"
 
 namespace tenon::py {
 

@@ -1,8 +1,8 @@
 // tenon/py/attached.hpp: what is said on a thread that needs the GIL and does not hold it.
 #pragma once
 
-#include <tenon/core/attributes.hpp>
-#include <tenon/core/foreign_code.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 

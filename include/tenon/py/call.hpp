@@ -4,8 +4,8 @@
 // Whoever needs one of these takes it from here: see core/foreign_code.hpp for what happens otherwise.
 #pragma once
 
-#include <tenon/core/attributes.hpp>
-#include <tenon/core/foreign_code.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::py::call {

@@ -2,6 +2,6 @@
 // does.
 #pragma once
 
-#include <tenon/py/export/capsule.hpp>
-#include <tenon/py/export/producer_class.hpp>
-#include <tenon/py/export/producer_type.hpp>
+#include "../../../src/py/export/capsule.hpp"
+#include "../../../src/py/export/producer_class.hpp"
+#include "../../../src/py/export/producer_type.hpp"

@@ -7,16 +7,16 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/device_memory.hpp>
-#include <tenon/core/request.hpp>
-#include <tenon/core/tensor.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/copy.hpp>
-#include <tenon/py/driver.hpp>
-#include <tenon/py/ladder.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
-#include <tenon/py/stream.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include "../../../src/gpu/device_memory.hpp"
+#include "../../../src/py/import/ladder.hpp"
+#include "../../../src/py/import/stream.hpp"
+#include "../../../src/py/runtime/copy.hpp"
+#include "../../../src/py/runtime/driver.hpp"
 
 namespace tenon::py {
 

@@ -6,29 +6,29 @@
 #include <optional>
 #include <utility>
 
-#include <tenon/core/allocate.hpp>
-#include <tenon/core/device_memory.hpp>
-#include <tenon/core/managed.hpp>
-#include <tenon/core/tensor.hpp>
+#include <tenon/memory/allocate.hpp>
 #include <tenon/py/call.hpp>
-#include <tenon/py/copy.hpp>
-#include <tenon/py/current_stream.hpp>
-#include <tenon/py/driver.hpp>
 #include <tenon/py/export.hpp>
-#include <tenon/py/gradient.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/interpreter.hpp>
-#include <tenon/py/make_by_table.hpp>
-#include <tenon/py/makers.hpp>
-#include <tenon/py/nesting.hpp>
-#include <tenon/py/numpy_abi.hpp>
-#include <tenon/py/placing.hpp>
-#include <tenon/py/plan_cache.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/py/taken.hpp>
-#include <tenon/py/type_plan.hpp>
+#include <tenon/tensor/managed.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include "../../../src/gpu/device_memory.hpp"
+#include "../../../src/py/export/make_by_table.hpp"
+#include "../../../src/py/export/makers.hpp"
+#include "../../../src/py/import/placing.hpp"
+#include "../../../src/py/import/plan_cache.hpp"
+#include "../../../src/py/import/type_plan.hpp"
+#include "../../../src/py/library/current_stream.hpp"
+#include "../../../src/py/library/gradient.hpp"
+#include "../../../src/py/library/numpy_abi.hpp"
+#include "../../../src/py/runtime/copy.hpp"
+#include "../../../src/py/runtime/driver.hpp"
+#include "../../../src/py/runtime/interpreter.hpp"
+#include "../../../src/py/runtime/nesting.hpp"
 
 namespace tenon::py {
 

@@ -9,7 +9,7 @@
 // After it: the members of types, which 3.12 moved into it.
 #include <structmember.h>
 
-#include <tenon/core/attributes.hpp>
+#include <tenon/detail/config.hpp>
 
 #if PY_VERSION_HEX < 0x030A0000
 #error "Tenon needs CPython 3.10 or later"

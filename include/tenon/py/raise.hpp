@@ -16,12 +16,12 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/attributes.hpp>
-#include <tenon/core/error.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/attached.hpp>
-#include <tenon/py/interpreter.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/value/error.hpp>
+#include "../../../src/py/runtime/interpreter.hpp"
 
 namespace tenon::py {
 

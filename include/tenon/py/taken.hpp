@@ -6,10 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/core/keep_alive.hpp>
-#include <tenon/core/tensor_info.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor_info.hpp>
 
 namespace tenon::py {
 

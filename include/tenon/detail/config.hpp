@@ -1,0 +1,61 @@
+// tenon/detail/config.hpp: what compilers are told: where a function's body is, which paths everybody takes,
+// and what kernels may call.
+#pragma once
+
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
+#error \
+    "Tenon needs C++20: compile with -std=c++20 (or later); by CMake, link a target of Tenon's, which asks for it"
+#endif
+
+// The headers declare, and the engine, `src/`, does: it is compiled once and linked, or, with
+// TENON_HEADER_ONLY, included at the end of the headers.
+#if defined(TENON_HEADER_ONLY)
+#define TENON_INLINE inline
+#else
+#define TENON_INLINE
+#endif
+
+#if defined(__GNUC__)
+/// Rarely run: kept out of line, so that what is often run stays small. Not `gnu::cold`: GCC takes whatever
+/// follows a call of a cold function for never run, and compiles it for size. What follows ours, once they
+/// are inlined, is a bound function's own loop.
+#define TENON_COLD [[gnu::noinline]]
+/// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
+#define TENON_HOT [[gnu::always_inline]]
+/// The same for a lambda, after its parameters.
+#define TENON_HOT_LAMBDA __attribute__((always_inline))
+/// State and tables that must belong to one extension module alone: two modules built against different
+/// versions of these headers may live in one process, and GNU linkers merge inline variables otherwise.
+#define TENON_PRIVATE __attribute__((visibility("hidden")))
+/// A function of the engine: declared here, defined in `src/` as TENON_INLINE, and no other module's.
+#define TENON_API __attribute__((visibility("hidden")))
+#else
+#define TENON_COLD
+#define TENON_HOT
+#define TENON_HOT_LAMBDA
+#define TENON_PRIVATE
+#define TENON_API
+#endif
+
+/// What the function returns refers to nothing in its arguments: for compilers that warn of it otherwise.
+#if __has_cpp_attribute(gnu::no_dangling)
+#define TENON_NO_DANGLING [[gnu::no_dangling]]
+#else
+#define TENON_NO_DANGLING
+#endif
+
+/// For the host and the device: kernels may call it too.
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define TENON_HD __host__ __device__
+#else
+#define TENON_HD
+#endif
+
+/// `void f(...) const TENON_DELETED("why, and what to do");` stands where nothing can be called: a `requires`
+/// finds nothing there, and whoever calls it is told. C++26 compilers print the words; others quote the line
+/// of the function's name, so the words must stand on it.
+#if defined(__cpp_deleted_function) && __cplusplus > 202302L  // Clang has it earlier, and warns
+#define TENON_DELETED(why) = delete (why)
+#else
+#define TENON_DELETED(why) = delete
+#endif

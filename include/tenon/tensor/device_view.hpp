@@ -1,0 +1,72 @@
+// tenon/tensor/device_view.hpp: a typed, borrowed window on memory of a device, for launching on and never
+// for reading here.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/tensor/view.hpp>
+#include <tenon/value/error.hpp>
+
+namespace tenon {
+
+/// Pointer (with `byte_offset` applied), extents, strides, dtype, device and stream of a tensor that a device
+/// can use: accelerator memory, and pinned and managed memory, which the host can read as well. There is no
+/// element access by design. Borrows like `view`.
+template <class T = const void, int Rank = dynamic_rank>
+class device_view : public detail::layout<Rank> {
+    static_assert(detail::require_viewable<T>());
+
+public:
+    using element_type = T;
+
+    [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok)
+            return ok.error();
+        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
+        return over(t);
+    }
+    /// Without the checks of `from`: for whoever has made them. Host memory is a device's too, then.
+    [[nodiscard]] static device_view over(const tensor_ref& t) noexcept { return device_view(t); }
+
+    /// A device address, or the opaque handle on devices that have those (then `byte_offset` is not applied).
+    [[nodiscard]] T* data() const noexcept { return data_; }
+    /// What is still to be added to `data()`: zero except on devices with opaque handles.
+    [[nodiscard]] std::uint64_t byte_offset() const noexcept { return offset_; }
+    [[nodiscard]] std::int64_t nbytes() const noexcept { return nbytes_; }
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
+    [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    /// The stream to launch on: what is queued there comes after the work that made the memory.
+    [[nodiscard]] void* stream() const noexcept { return stream_; }
+    /// "cuda:0".
+    [[nodiscard]] std::string device_name() const { return name(device_); }
+
+    template <class... Index>
+    void operator()(Index...) const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void operator[](std::int64_t) const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void begin() const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void end() const TENON_DELETED("not readable by the host: pass data() to a kernel");
+
+private:
+    explicit device_view(const tensor_ref& t) noexcept
+        : detail::layout<Rank>(t),
+          data_(static_cast<T*>(t.device().has_opaque_handle() ? t.base() : t.data())),
+          offset_(t.device().has_opaque_handle() ? t.byte_offset() : 0),
+          nbytes_(t.nbytes()),
+          dtype_(t.dtype()),
+          device_(t.device()),
+          stream_(t.stream()) {}
+
+    T* data_;
+    std::uint64_t offset_;
+    std::int64_t nbytes_;
+    tenon::dtype dtype_;
+    tenon::device device_;
+    void* stream_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,191 @@
+// tenon/tensor/dispatch.hpp: run the right function for where tensors live and for what they are made of.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/device_view.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/tensor/view.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+
+namespace tenon {
+
+namespace detail {
+template <class... Fns>
+struct overloaded : Fns... {
+    using Fns::operator()...;
+};
+template <class... Fns>
+overloaded(Fns...) -> overloaded<Fns...>;
+
+/// Calls `fn` and wraps what it returns, so that `void` is a result too.
+template <class R, class Fn, class... Args>
+result<R> call(Fn& fn, Args&&... args) {
+    if constexpr (std::is_void_v<R>) {
+        fn(std::forward<Args>(args)...);
+        return {};
+    } else {
+        return R(fn(std::forward<Args>(args)...));
+    }
+}
+
+/// What `fn` returns for the windows of either place, which must be one type.
+template <class Fn, class... Host, class... Accelerator>
+consteval auto returned(std::type_identity<std::tuple<Host...>>,
+                        std::type_identity<std::tuple<Accelerator...>>) {
+    static_assert(std::is_invocable_v<Fn&, Host...>, "dispatch: no function takes the host view");
+    static_assert(std::is_invocable_v<Fn&, Accelerator...>, "dispatch: no function takes the device_view");
+    using R = std::invoke_result_t<Fn&, Host...>;
+    static_assert(std::is_same_v<R, std::invoke_result_t<Fn&, Accelerator...>>,
+                  "dispatch: the functions must return the same type");
+    return std::type_identity<R>{};
+}
+template <class Fn, class Host, class Accelerator>
+using returned_t =
+    typename decltype(returned<Fn>(std::type_identity<Host>{}, std::type_identity<Accelerator>{}))::type;
+}  // namespace detail
+
+/// Host-accessible memory (CPU, pinned, managed) goes to the function that takes a `view<T, Rank>`, any
+/// accelerator to the one that takes a `device_view<T, Rank>`. Nothing is copied or moved. Both functions
+/// must return the same type; the error says which constraint of the window was not met.
+template <class T = const void, int Rank = dynamic_rank, class... Fns>
+[[nodiscard]] auto dispatch(const tensor_ref& t, Fns... fns) {
+    detail::overloaded chosen{std::move(fns)...};
+    using host = view<T, Rank>;
+    using accelerator = device_view<T, Rank>;
+    using R = detail::returned_t<decltype(chosen), std::tuple<host>, std::tuple<accelerator>>;
+    if (t.device().is_host_accessible()) {
+        auto window = host::from(t);
+        return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
+    }
+    auto window = accelerator::from(t);
+    return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
+}
+
+// --- several tensors at once ------------------------------------------------------------------------
+
+/// A tensor and the window that is wanted on it, for `together`. Borrows the tensor.
+template <class T = const void, int Rank = dynamic_rank>
+class typed {
+public:
+    using element_type = T;
+    static constexpr int rank = Rank;
+
+    explicit typed(const tensor_ref& t) noexcept : tensor_(&t) {}
+    operator const tensor_ref&() const noexcept { return *tensor_; }  // NOLINT(google-explicit-constructor)
+
+private:
+    const tensor_ref* tensor_;
+};
+
+namespace detail {
+/// A tensor that says which window is wanted on it: an `array`, or one that is `typed`.
+template <class A>
+concept windowed = std::convertible_to<const A&, const tensor_ref&> && requires {
+    typename A::element_type;
+    { A::rank } -> std::convertible_to<int>;
+};
+
+template <windowed A>
+using host_window = view<typename A::element_type, A::rank>;
+template <windowed A>
+using device_window = device_view<typename A::element_type, A::rank>;
+
+/// Work on `where` may use this memory: its own, and pinned or managed memory of its kind.
+[[nodiscard]] constexpr bool is_in_reach(device memory, device where) noexcept {
+    return memory == where || (memory.is_host_accessible() && memory.serves(where.type));
+}
+
+/// What `together` gives: tensors that one function is to work on.
+template <windowed... Args>
+class group {
+public:
+    explicit group(const Args&... args) noexcept : tensors_{&static_cast<const tensor_ref&>(args)...} {}
+
+    /// The one place they can all be worked on, or which of them is elsewhere.
+    [[nodiscard]] result<memory_space> place() const noexcept {
+        std::size_t leader = 0;
+        while (leader < count && tensors_[leader]->device().is_host_accessible()) ++leader;
+        if (leader == count) return memory_space::host;
+        const device where = tensors_[leader]->device();
+        for (std::size_t i = 0; i < count; ++i) {
+            if (is_in_reach(tensors_[i]->device(), where)) continue;
+            return refused("device", "not where the others are", tensors_[i]->device(), where)
+                .of_tensor(i + 1)
+                .with_advice("move all of them to one device, or all to the CPU");
+        }
+        return memory_space::accelerator;
+    }
+    /// Calls `fn` with a window on each of them.
+    template <class R, class... Windows, class Fn>
+    [[nodiscard]] result<R> call(Fn& fn) const {
+        return [&]<std::size_t... I>(std::index_sequence<I...>) -> result<R> {
+            std::tuple<result<Windows>...> opened{Windows::from(*tensors_[I])...};
+            const error* unmet = nullptr;
+            std::size_t number = 0;
+            const auto is_open = [&](const auto& window) {
+                ++number;
+                if (!window) unmet = &window.error();
+                return unmet == nullptr;
+            };
+            if ((is_open(std::get<I>(opened)) && ...)) return detail::call<R>(fn, *std::get<I>(opened)...);
+            return unmet->of_tensor(number);
+        }(std::index_sequence_for<Windows...>{});
+    }
+
+private:
+    static constexpr std::size_t count = sizeof...(Args);
+    std::array<const tensor_ref*, count> tensors_;
+};
+}  // namespace detail
+
+/// Tensors for `dispatch` to take at once: arrays, and whatever is `typed`. Borrows them.
+template <detail::windowed... Args>
+    requires(sizeof...(Args) != 0)
+[[nodiscard]] detail::group<Args...> together(const Args&... args) noexcept {
+    return detail::group<Args...>(args...);
+}
+template <class... Args>
+void together(const Args&...) TENON_DELETED("together takes arrays, and tensors as tenon::typed<T, Rank>(t)");
+
+/// If the host can read all of them, the function runs that takes a `view` of each; if one accelerator can,
+/// with its memory, or pinned or managed memory, the one that takes a `device_view` of each. An error names
+/// the first that is elsewhere, or that is not what its window wants, counted from 1.
+template <class... Args, class... Fns>
+[[nodiscard]] auto dispatch(const detail::group<Args...>& tensors, Fns... fns) {
+    detail::overloaded chosen{std::move(fns)...};
+    using R = detail::returned_t<decltype(chosen), std::tuple<detail::host_window<Args>...>,
+                                 std::tuple<detail::device_window<Args>...>>;
+    const result<memory_space> place = tensors.place();
+    if (!place) return result<R>(place.error());
+    if (*place == memory_space::host) return tensors.template call<R, detail::host_window<Args>...>(chosen);
+    return tensors.template call<R, detail::device_window<Args>...>(chosen);
+}
+
+// --- element types ----------------------------------------------------------------------------------
+
+/// Calls `fn(std::type_identity<T>{})` with the first of `Ts` that is the tensor's element type. The calls
+/// must all return the same type.
+template <element First, element... Rest, class Fn>
+[[nodiscard]] auto dispatch_dtype(const tensor_ref& t, Fn fn) {
+    using R = std::invoke_result_t<Fn&, std::type_identity<First>>;
+    result<R> out =
+        refused("dtype", "none of the element types this function takes (type code)", t.dtype().code);
+    const auto attempt = [&]<class T>(std::type_identity<T> tag) {
+        if (t.dtype() != dtype_of<T>) return false;
+        out = detail::call<R>(fn, tag);
+        return true;
+    };
+    (void)(attempt(std::type_identity<First>{}) || ... || attempt(std::type_identity<Rest>{}));
+    return out;
+}
+
+}  // namespace tenon

@@ -1,0 +1,327 @@
+// tenon/tensor/validate.hpp: the only way from an untrusted description to a `tensor_ref`: copy it, then
+// check the copy.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/detail/readable.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include <tenon/value/error.hpp>
+#include <tenon/value/shape.hpp>
+
+namespace tenon {
+
+namespace detail {
+
+/// One axis of a description, as it came.
+struct raw_axis {
+    std::int64_t extent;
+    std::int64_t stride;
+};
+
+/// Checks everything about a tensor that can be checked without touching its data. Nothing is believed that
+/// the producer could change between check and use: every value is read once, kept, and only the kept one
+/// counts.
+struct validator {
+    /// Rank, and whether the arrays can be there at all: what must hold before they may be read.
+    TENON_HOT [[nodiscard]] static result<void> check_arrays(const abi::dl_tensor& t) noexcept {
+        if (t.ndim == 0) return {};
+        if (t.ndim < 0) [[unlikely]]
+            return malformed("ndim", "the number of axes is negative", t.ndim);
+        if (t.ndim > max_rank) [[unlikely]] {
+            return refused("ndim", "too many axes", t.ndim, max_rank)
+                .with_advice("64 axes are the limit; reshape the array to fewer");
+        }
+        if (t.shape == nullptr) [[unlikely]]
+            return malformed("shape", "the pointer is null although there are axes");
+        if (is_implausible(t.shape)) [[unlikely]]
+            return malformed("shape", "the pointer cannot be an array");
+        if (t.strides != nullptr && is_implausible(t.strides)) [[unlikely]]
+            return malformed("strides", "the pointer cannot be an array");
+        return {};
+    }
+
+    /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 *
+    /// ndim values), null strides as row-major ones.
+    TENON_HOT [[nodiscard]] static result<void> check(const abi::dl_tensor& t, std::uint64_t flags,
+                                                      abi::dl_version version, std::int64_t* storage,
+                                                      tensor_ref& out) noexcept {
+        if (t.strides == nullptr && t.ndim != 0) return check_row_major(t, flags, version, storage, out);
+        return check_axes(t, flags, version, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
+            return raw_axis{read(t.shape, i), read(t.strides, i)};
+        });
+    }
+
+    /// The same for a description whose axes come from `axis(i)`. `t.shape` and `t.strides` are not looked
+    /// at. An axis may be asked for twice, and it is the last answer that is checked and kept.
+    template <class Axis>
+    TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
+                                                           abi::dl_version version, std::int64_t* storage,
+                                                           tensor_ref& out, Axis&& axis) noexcept {
+        const bool ordinary_kind = is_ordinary_kind(t, flags);
+        if (is_ordinary_layout(t, dtype(t.dtype).itemsize(), flags, version, storage, out, axis) &&
+            ordinary_kind) [[likely]]
+            return {};
+        // All axes anew: what was read before is not used.
+        const auto n = static_cast<std::size_t>(t.ndim);
+        for (std::size_t i = 0; i < n; ++i) (void)store_axis(storage, n, i, axis);
+        const abi::dl_tensor whole =
+            t;  // in memory for this call alone: on the other path it stays in registers
+        return check_stored(whole, flags, version, storage, out);
+    }
+
+    /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
+    /// Ordinary means: not empty, and neither the number of elements nor the furthest of them comes near what
+    /// 64 bits can say. False says nothing else, and then some axes may not have been copied. Dtype, device
+    /// and flags are taken as they come, with elements of at most 16 bytes.
+    template <class Axis>
+    TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
+                                                           std::uint64_t flags, abi::dl_version version,
+                                                           std::int64_t* storage, tensor_ref& out,
+                                                           Axis&& axis) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        std::int64_t size = 1;
+        std::int64_t far = 0;  // how far each axis reaches, or-ed
+        for (std::size_t i = 0; i < n; ++i) {
+            const raw_axis a = store_axis(storage, n, i, axis);
+            const std::int64_t steps = one_less(a.extent);
+            std::int64_t reach = 0;
+            if (steps < 0 || mul_overflows(size, a.extent, size) || mul_overflows(steps, a.stride, reach))
+                [[unlikely]]
+                return false;
+            far |= reach;
+        }
+        const auto address = reinterpret_cast<std::uintptr_t>(t.data);
+        if (!is_near(size, address, t.byte_offset)) [[unlikely]]
+            return false;
+        // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
+        if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
+            (far > 0 || !is_low_end_near(storage, n, itemsize, address))) [[unlikely]]
+            return false;
+        fill(t, flags, version, storage, size, out);
+        return true;
+    }
+
+    /// Only ever takes rights away. `t` has been described before.
+    static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept {
+        // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): the analyzer loses sight of `fill`
+        t.flags_ |= flags;
+    }
+
+    /// What DLPack has no flag for.
+    static void add_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ |= marks; }
+    static void drop_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ &= ~marks; }
+    [[nodiscard]] static std::uint64_t marks_of(const tensor_ref& t) noexcept { return t.flags_ & mark::all; }
+
+    static void set_device(tensor_ref& t, device where) noexcept { t.device_ = where.to_abi(); }
+    static void set_stream(tensor_ref& t, void* stream) noexcept { t.stream_ = stream; }
+
+    /// The whole check, of any description, over a copy in `storage`.
+    TENON_COLD [[nodiscard]] static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
+                                                              abi::dl_version version,
+                                                              const std::int64_t* storage,
+                                                              tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        const dtype type{t.dtype};
+        const device where{t.device};
+        if ((flags & ~abi::flag::all_known) != 0) {
+            return refused_bits("flags", "there are flag bits that DLPack 1.3 does not define",
+                                flags & ~abi::flag::all_known);
+        }
+        if (!is_known(type)) {
+            if (auto bad = check_unknown_dtype(type); !bad) return bad;
+        }
+        if (auto bad = check_device(where); !bad) return bad;
+
+        std::int64_t size = 1;
+        element_span span;
+        bool size_overflow = false;
+        bool span_overflow = false;
+        bool has_zero = false;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t extent = storage[i];
+            if (extent < 0)
+                return malformed("shape", "the extent is negative", extent)
+                    .at_axis(static_cast<std::int32_t>(i));
+            has_zero |= extent == 0;
+            size_overflow |= mul_overflows(size, extent, size);
+            span_overflow |= !span.extend(extent, storage[n + i]);
+        }
+        if (has_zero) {
+            size = 0;  // whatever the other extents are
+        } else {
+            if (size_overflow) return malformed("shape", "the number of elements does not fit in 64 bits");
+            if (span_overflow)
+                return malformed("strides", "an element lies further away than 64 bits can say");
+            if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, span);
+                !bad)
+                return bad;
+        }
+        fill(t, flags, version, storage, size, out);
+        return {};
+    }
+
+private:
+    /// Below 2^58: sixteen times as much still fits in 64 bits, with a sign and room for an address.
+    TENON_HOT static bool is_near(std::uint64_t value) noexcept { return (value >> 58U) == 0; }
+    /// The number of elements, which is anything if an extent was negative, the address and the offset: there
+    /// is at least one element, and an address, and all are near.
+    TENON_HOT static bool is_near(std::int64_t size, std::uintptr_t address, std::uint64_t offset) noexcept {
+        return address != 0 && is_near(static_cast<std::uint64_t>(one_less(size)) | address | offset);
+    }
+
+    template <class Axis>
+    TENON_HOT static raw_axis store_axis(std::int64_t* storage, std::size_t n, std::size_t i,
+                                         Axis&& axis) noexcept {
+        const raw_axis a = axis(i);
+        storage[i] = a.extent;
+        storage[n + i] = a.stride;
+        return a;
+    }
+
+    /// The last question to a layout with steps backwards: no axis reaches further than 2^52 elements in
+    /// either direction, and all of them together not below the first address. The products are known to fit.
+    TENON_COLD [[nodiscard]] static bool is_low_end_near(const std::int64_t* storage, std::size_t n,
+                                                         std::int64_t itemsize,
+                                                         std::uintptr_t address) noexcept {
+        std::uint64_t far = 0;
+        std::uint64_t below = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const std::int64_t reach = one_less(storage[i]) * storage[n + i];
+            const std::int64_t backwards = reach >> 63;  // all bits, or none
+            far |= static_cast<std::uint64_t>(reach ^ backwards);
+            below -= static_cast<std::uint64_t>(reach & backwards);
+        }
+        return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
+    }
+
+    /// The steps along an axis; negative for one that is empty or has a negative extent, unless that is the
+    /// lowest number there is, of which no product is positive.
+    TENON_HOT static std::int64_t one_less(std::int64_t extent) noexcept {
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(extent) - 1U);
+    }
+
+    TENON_HOT static bool is_ordinary_kind(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
+        const dtype type{t.dtype};
+        return is_known(type) && !type.is_subbyte() && (flags & ~abi::flag::all_known) == 0 &&
+               static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
+               t.device.device_id >= 0;
+    }
+
+    TENON_HOT static void fill(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
+                               const std::int64_t* storage, std::int64_t size, tensor_ref& out) noexcept {
+        out.base_ = t.data;
+        out.byte_offset_ = t.byte_offset;
+        out.shape_ = storage;
+        out.strides_ = storage + t.ndim;
+        out.size_ = size;
+        out.flags_ = flags;
+        out.ndim_ = t.ndim;
+        out.dtype_ = t.dtype;
+        out.device_ = t.device;
+        out.version_ = version;
+        out.stream_ = nullptr;
+    }
+
+    /// A foreign array need not be aligned.
+    TENON_HOT static std::int64_t read(const std::int64_t* array, std::size_t i) noexcept {
+        std::int64_t value = 0;
+        std::memcpy(&value, reinterpret_cast<const char*>(array) + i * sizeof value, sizeof value);
+        return value;
+    }
+
+    /// Row-major strides reach no further than the product of the extents: no step has to be looked at.
+    TENON_HOT [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
+                                                                abi::dl_version version,
+                                                                std::int64_t* storage,
+                                                                tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        std::int64_t size = 1;
+        bool ordinary = true;
+        for (std::size_t i = n; i-- > 0;) {
+            const std::int64_t extent = read(t.shape, i);
+            storage[i] = extent;
+            storage[n + i] = size;
+            ordinary &= !mul_overflows(size, extent, size) && one_less(extent) >= 0;
+        }
+        if (ordinary && is_near(size, reinterpret_cast<std::uintptr_t>(t.data), t.byte_offset) &&
+            is_ordinary_kind(t, flags)) [[likely]] {
+            fill(t, flags, version, storage, size, out);
+            return {};
+        }
+        return check_row_major_fully(t, flags, version, storage, out);
+    }
+
+    /// `storage` has the extents already.
+    TENON_COLD [[nodiscard]] static result<void> check_row_major_fully(const abi::dl_tensor& t,
+                                                                       std::uint64_t flags,
+                                                                       abi::dl_version version,
+                                                                       std::int64_t* storage,
+                                                                       tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(t.ndim);
+        fill_row_major({storage, n}, storage + n);
+        return check_stored(t, flags, version, storage, out);
+    }
+
+    /// An element type without a name here (a newer DLPack's, a vector) is carried, as so many bits that are
+    /// for others to interpret: only what contradicts itself is refused.
+    TENON_COLD [[nodiscard]] static result<void> check_unknown_dtype(dtype type) noexcept {
+        if (type.bits == 0 || type.lanes == 0)
+            return malformed("dtype", type.bits == 0 ? "an element has no bits" : "an element has no lanes",
+                             0);
+        const std::uint8_t width = fixed_width(type.code);
+        if (width != 0 && type.bits != width)
+            return malformed("dtype", "fp8, fp6 and fp4 elements have another number of bits", type.bits);
+        return {};
+    }
+
+    /// The bits of an element whose type code says them; 0 for all others.
+    [[nodiscard]] static constexpr std::uint8_t fixed_width(std::uint8_t code) noexcept {
+        namespace tc = abi::type_code;
+        if (code >= tc::float8_e3m4 && code <= tc::float8_e8m0fnu) return 8;
+        if (code == tc::float6_e2m3fn || code == tc::float6_e3m2fn) return 6;
+        return code == tc::float4_e2m1fn ? 4 : 0;
+    }
+
+    /// A kind of device without a name here is carried, too: its memory is for others to reach.
+    TENON_COLD [[nodiscard]] static result<void> check_device(device where) noexcept {
+        if (where.id < 0) return malformed("device", "the device id is negative", where.id);
+        if (where.type <= 0) return malformed("device", "there is no such kind of device", where.type);
+        return {};
+    }
+
+    /// Every element's address must be representable, and there must be an address to begin with.
+    [[nodiscard]] static result<void> check_reach(const abi::dl_tensor& t, dtype type, device where,
+                                                  bool padded, std::int64_t size,
+                                                  element_span span) noexcept {
+        if (t.data == nullptr) {
+            return malformed("data", "the pointer is null although there are elements", size)
+                .with_advice("a fake or freed tensor looks like this");
+        }
+        if (!byte_count(size, type, padded))
+            return malformed("shape", "the number of bytes does not fit in 64 bits");
+        std::int64_t low = 0;
+        std::int64_t high = 0;
+        std::int64_t end = 0;
+        // Sub-byte elements are counted as whole bytes here: generous, and safe.
+        if (mul_overflows(span.low, type.itemsize(), low) ||
+            mul_overflows(span.high, type.itemsize(), high) || add_overflows(high, type.itemsize(), end))
+            return malformed("strides", "an element lies further away than 64 bits can say");
+
+        const std::uint64_t base = where.has_opaque_handle() ? 0 : reinterpret_cast<std::uintptr_t>(t.data);
+        const std::uint64_t first = base + t.byte_offset;
+        if (first < base)
+            return malformed("byte_offset", "data + byte_offset wraps around the address space");
+        const auto below = static_cast<std::uint64_t>(0) - static_cast<std::uint64_t>(low);
+        if (below > first || first + static_cast<std::uint64_t>(end) < first)
+            return malformed("strides", "an element lies outside the address space");
+        return {};
+    }
+};
+
+}  // namespace detail
+}  // namespace tenon

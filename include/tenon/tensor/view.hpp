@@ -1,0 +1,389 @@
+// tenon/tensor/view.hpp: a typed, borrowed window on host memory: index it, walk its rows, hand it on as span
+// or mdspan.
+#pragma once
+
+#include <array>
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/value/error.hpp>
+
+#if __has_include(<version>)
+#include <version>
+#endif
+#if defined(__cpp_lib_mdspan)
+#include <mdspan>
+#endif
+
+namespace tenon {
+
+/// Rank known only at run time.
+inline constexpr int dynamic_rank = -1;
+
+/// What foreign memory may be read as. A C++ `bool` may not: a stored 2 would be undefined behaviour; take
+/// `bool8`.
+template <class T>
+concept viewable =
+    element<T> && !std::same_as<std::remove_cv_t<T>, bool> && sizeof(T) == dtype_of<T>.itemsize();
+
+/// Elements that fill whole bytes: each has an address, however the tensor is laid out.
+template <class T>
+concept addressable = viewable<T> && !dtype_of<T>.is_subbyte();
+
+namespace detail {
+
+/// Stops the compilation of a window on what is neither `viewable` nor void, with a word on why.
+template <class T>
+consteval bool require_viewable() {
+    constexpr bool is_bool = std::same_as<std::remove_cv_t<T>, bool>;
+    static_assert(!is_bool, "tenon: foreign memory may hold a 2 where C++ expects a bool: use tenon::bool8");
+    static_assert(std::is_void_v<T> || element<T>,
+                  "tenon: no dtype is known for this type: specialise tenon::dtype_traits for it (or, if it "
+                  "is CUDA's or HIP's, include its header before any of Tenon's)");
+    static_assert(is_bool || !element<T> || viewable<T>,
+                  "tenon: dtype_traits gives this type a dtype of another size than sizeof(T)");
+    return true;
+}
+
+/// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
+template <int Rank>
+class window_axes {
+public:
+    window_axes() noexcept = default;
+    explicit window_axes(const tensor_ref& t) noexcept {
+        for (std::size_t i = 0; i < rank; ++i) {
+            shape_[i] = t.shape(i);
+            strides_[i] = t.stride(i);
+        }
+    }
+    [[nodiscard]] extents shape() const noexcept { return shape_; }
+    [[nodiscard]] extents strides() const noexcept { return strides_; }
+
+    /// The axes after the first.
+    [[nodiscard]] auto drop_first() const noexcept
+        requires(Rank > 0)
+    {
+        window_axes<Rank - 1> rest;
+        for (std::size_t i = 1; i < rank; ++i) {
+            rest.shape_[i - 1] = shape_[i];
+            rest.strides_[i - 1] = strides_[i];
+        }
+        return rest;
+    }
+
+private:
+    template <int>
+    friend class window_axes;
+    static constexpr std::size_t rank = Rank;
+    std::array<std::int64_t, rank> shape_{};
+    std::array<std::int64_t, rank> strides_{};
+};
+
+template <>
+class window_axes<dynamic_rank> {
+public:
+    window_axes() noexcept = default;
+    explicit window_axes(const tensor_ref& t) noexcept : shape_(t.shape()), strides_(t.strides()) {}
+    [[nodiscard]] extents shape() const noexcept { return shape_; }
+    [[nodiscard]] extents strides() const noexcept { return strides_; }
+
+private:
+    extents shape_;
+    extents strides_;
+};
+
+/// What every window on a tensor can say of its layout.
+template <int Rank>
+class layout {
+public:
+    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
+    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
+    [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
+    [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
+    [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
+    [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
+
+protected:
+    explicit layout(const tensor_ref& t) noexcept : axes_(t), size_(t.size()) {}
+    layout(const window_axes<Rank>& a, std::int64_t size) noexcept : axes_(a), size_(size) {}
+
+    window_axes<Rank> axes_;
+    std::int64_t size_;
+};
+
+/// The array an mdspan library takes strides in: its own, which its strided mapping shows.
+template <class Mapping, class Index, std::size_t N>
+auto find_stride_array() {
+    if constexpr (requires(const Mapping& m) { m.strides(); })
+        return std::type_identity<std::remove_cvref_t<decltype(std::declval<const Mapping&>().strides())>>{};
+    else
+        return std::type_identity<std::array<Index, N>>{};
+}
+template <class Mapping, class Index, std::size_t N>
+using stride_array = typename decltype(find_stride_array<Mapping, Index, N>())::type;
+
+/// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
+template <class T, int Rank>
+[[nodiscard]] constexpr request window_request(memory_space space) noexcept {
+    request r;
+    if constexpr (!std::is_void_v<T>) r.type = dtype_of<T>;
+    r.rank = Rank;
+    r.space = space;
+    r.writable = !std::is_const_v<T>;
+    return r;
+}
+
+/// Elements of less than a byte have an address each only if they take a byte each.
+template <class T>
+[[nodiscard]] result<void> check_addresses(const tensor_ref& t) noexcept {
+    if constexpr (!std::is_void_v<T>) {
+        if (!addressable<T> && !t.is_subbyte_padded()) {
+            return refused("dtype", "packed sub-byte elements have no address each")
+                .with_advice("take the tensor untyped and unpack its bytes");
+        }
+    }
+    return {};
+}
+
+}  // namespace detail
+
+/// A window on a tensor in host-accessible memory. `view<const T>` takes any tensor of that type, `view<T>`
+/// only one that may be written to. `view<const void>` and `view<void>` are windows that leave the type open.
+///
+/// Borrows: good for as long as the tensor (or the `py::borrow` call) it was made from.
+template <class T = const void, int Rank = dynamic_rank>
+class view {
+    static_assert(detail::require_viewable<T>());
+};
+
+template <viewable T, int Rank>
+class view<T, Rank> : public detail::layout<Rank> {
+    using detail::layout<Rank>::axes_;
+    using detail::layout<Rank>::size_;
+
+public:
+    using detail::layout<Rank>::shape, detail::layout<Rank>::strides, detail::layout<Rank>::stride,
+        detail::layout<Rank>::empty, detail::layout<Rank>::is_c_contiguous;
+
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+
+    /// Checks device, dtype, rank, writability and alignment.
+    [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
+        if (!t.empty() && !t.is_aligned_to(alignof(T))) {
+            return refused("data", "the address is not aligned for this element type (bytes past alignment)",
+                           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)),
+                           0)
+                .with_advice("take the tensor untyped and copy its bytes, or pass an aligned copy");
+        }
+        return over(t);
+    }
+    /// Without the checks of `from`: for whoever has made them.
+    [[nodiscard]] static view over(const tensor_ref& t) noexcept {
+        return view(static_cast<T*>(t.data()), detail::window_axes<Rank>(t), t.size());
+    }
+
+    /// What may be written to may also be read. (A template, because nvcc warns of a conversion to itself.)
+    template <std::same_as<const T> U>
+        requires(!std::is_const_v<T>)
+    operator view<U, Rank>() const noexcept {
+        return view<const T, Rank>(data_, axes_, size_);
+    }
+    template <class U, int R>
+        requires(std::is_const_v<U> && !std::is_const_v<T>)
+    view(const view<U, R>&) TENON_DELETED("const elements stay const: take a view<const T>");
+    template <class U, int R>
+        requires(R != Rank && (std::is_const_v<T> || !std::is_const_v<U>))
+    view(const view<U, R>&) TENON_DELETED("the views have different ranks: view the tensor anew, or index");
+
+    [[nodiscard]] T* data() const noexcept { return data_; }
+
+    /// The element at an index, one number per axis. Bounds are checked by `assert` only, as for `std::span`.
+    template <std::integral... Index>
+        requires(Rank == dynamic_rank || sizeof...(Index) == static_cast<std::size_t>(Rank))
+    [[nodiscard]] T& operator()(Index... index) const noexcept {
+        assert(sizeof...(Index) == shape().size());
+        std::int64_t offset = 0;
+        std::size_t axis = 0;
+        ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < shape(axis)),
+          offset += static_cast<std::int64_t>(index) * stride(axis), ++axis),
+         ...);
+        return data_[offset];
+    }
+    template <class... Index>
+    void operator()(Index...) const TENON_DELETED("give one integer for each axis of the view");
+
+    /// Rank 1: an element. Higher: the view of everything at this index of the first axis.
+    [[nodiscard]] decltype(auto) operator[](std::int64_t i) const noexcept
+        requires(Rank >= 1)
+    {
+        assert(i >= 0 && i < shape(0));
+        if constexpr (Rank == 1)
+            return static_cast<T&>(data_[i * stride(0)]);
+        else
+            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(),
+                                     size_ / shape(0));
+    }
+    void operator[](std::int64_t) const TENON_DELETED("state the rank, 1 or more: view<T, 1>");
+
+    /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
+    class iterator {
+    public:
+        using difference_type = std::ptrdiff_t;
+        using value_type =
+            std::conditional_t<Rank == 1, std::remove_cv_t<T>, view<T, Rank == 1 ? 0 : Rank - 1>>;
+
+        iterator() noexcept = default;
+        [[nodiscard]] decltype(auto) operator*() const noexcept { return (*over_)[at_]; }
+        iterator& operator++() noexcept {
+            ++at_;
+            return *this;
+        }
+        iterator operator++(int) noexcept { return std::exchange(*this, iterator(over_, at_ + 1)); }
+        friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.at_ == b.at_; }
+
+    private:
+        friend class view;
+        iterator(const view* over, std::int64_t at) noexcept : over_(over), at_(at) {}
+        const view* over_ = nullptr;
+        std::int64_t at_ = 0;
+    };
+    [[nodiscard]] iterator begin() const noexcept
+        requires(Rank >= 1)
+    {
+        return {this, 0};
+    }
+    [[nodiscard]] iterator end() const noexcept
+        requires(Rank >= 1)
+    {
+        return {this, shape(0)};
+    }
+    void begin() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
+    void end() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
+
+    /// All elements as one span, when they lie in row-major order without gaps.
+    [[nodiscard]] result<std::span<T>> span() const noexcept {
+        if (!is_c_contiguous()) {
+            return refused("strides", "only row-major contiguous memory is a span")
+                .with_advice("index the view, or make the array contiguous first");
+        }
+        return std::span<T>(data_, static_cast<std::size_t>(size_));
+    }
+
+    /// The view as an mdspan of any make (standard, Kokkos, CCCL), strided or contiguous by its layout:
+    /// `v.template to<std::mdspan<float, std::dextents<int, 2>, std::layout_stride>>()`.
+    template <class Mdspan>
+    [[nodiscard]] result<Mdspan> to() const noexcept
+        requires(Rank >= 0 && Mdspan::rank() == static_cast<std::size_t>(Rank))
+    {
+        using mapping = typename Mdspan::mapping_type;
+        using index = typename Mdspan::index_type;
+        using step_array = detail::stride_array<mapping, index, axis_count>;
+        std::array<index, axis_count> sizes{};
+        step_array steps{};
+        for (std::size_t i = 0; i < axis_count; ++i) {
+            const auto axis = static_cast<std::int32_t>(i);
+            const std::size_t fixed = Mdspan::static_extent(i);
+            if (fixed != std::dynamic_extent && static_cast<std::int64_t>(fixed) != shape(i)) {
+                return refused("shape", "the mdspan has another static extent", shape(i),
+                               static_cast<std::int64_t>(fixed))
+                    .at_axis(axis);
+            }
+            // The stride of an axis that is never stepped along may be anything; 1 is as good.
+            const std::int64_t step = size_ != 0 && shape(i) > 1 ? stride(i) : 1;
+            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(step) || step <= 0) {
+                return refused("strides", "an mdspan of this type cannot express this axis", step)
+                    .at_axis(axis);
+            }
+            sizes[i] = static_cast<index>(shape(i));
+            steps[i] = static_cast<index>(step);
+        }
+        // One by one: the libraries do not take each other's arrays.
+        const auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
+            return typename Mdspan::extents_type(sizes[I]...);
+        }(std::make_index_sequence<axis_count>{});
+        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, step_array>) {
+            return Mdspan(data_, mapping(all, steps));
+        } else {
+            const mapping compact(all);
+            for (std::size_t i = 0; i < axis_count; ++i) {
+                if (size_ != 0 && shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
+                    return refused("strides", "the mdspan's layout steps differently", stride(i),
+                                   static_cast<std::int64_t>(compact.stride(i)))
+                        .at_axis(static_cast<std::int32_t>(i));
+                }
+            }
+            return Mdspan(data_, compact);
+        }
+    }
+    template <class Mdspan>
+    void to() const TENON_DELETED("the view must have a fixed rank, the same as the mdspan's");
+#if defined(__cpp_lib_mdspan)
+    /// `to` for the standard's strided mdspan.
+    [[nodiscard]] auto mdspan() const noexcept
+        requires(Rank >= 0)
+    {
+        return to<std::mdspan<T, std::dextents<std::int64_t, static_cast<std::size_t>(Rank)>,
+                              std::layout_stride>>();
+    }
+#endif
+
+private:
+    template <class, int>
+    friend class view;
+    static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
+
+    view(T* data, detail::window_axes<Rank> a, std::int64_t size) noexcept
+        : detail::layout<Rank>(a, size), data_(data) {}
+
+    T* data_;
+};
+
+/// The window that leaves the element type open: bytes, strides and dtype; `as<T, Rank>()` closes it.
+template <class T, int Rank>
+    requires std::is_void_v<T>
+class view<T, Rank> : public tensor_ref {
+public:
+    using element_type = T;
+
+    [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
+        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        return over(t);
+    }
+    /// Without the checks of `from`: for whoever has made them.
+    [[nodiscard]] static view over(const tensor_ref& t) noexcept { return view(t); }
+
+    /// Const where the window is.
+    // NOLINTNEXTLINE(bugprone-derived-method-shadowing-base-method): on purpose
+    [[nodiscard]] T* data() const noexcept { return tensor_ref::data(); }
+
+    /// The typed view; a window on const stays const.
+    template <viewable U, int R = Rank>
+        requires(!std::is_const_v<T> || std::is_const_v<U>)
+    [[nodiscard]] result<view<U, R>> as() const noexcept {
+        return view<U, R>::from(*this);
+    }
+    template <class U, int R = Rank>
+        requires(viewable<U> && std::is_const_v<T> && !std::is_const_v<U>)
+    void as() const TENON_DELETED("const elements stay const: write as<const T>()");
+    template <class U, int R = Rank>
+        requires(!viewable<U>)
+    void as() const TENON_DELETED("bool is tenon::bool8 here; a type of your own needs tenon::dtype_traits");
+
+private:
+    explicit view(const tensor_ref& t) noexcept : tensor_ref(t) {}
+};
+
+}  // namespace tenon

@@ -1,0 +1,205 @@
+// tenon/value/dtype_names.hpp: the one table of element types: DLPack triple, name, NumPy typestr, buffer and
+// Arrow format.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/value/dtype.hpp>
+
+namespace tenon {
+
+/// How every neighbour spells one element type. An empty field means that it has no spelling there.
+struct dtype_entry {
+    dtype type;
+    std::string_view name;           ///< as NumPy, ml_dtypes and PyTorch name it
+    std::string_view typestr;        ///< NumPy array interface, without the byte order
+    std::string_view buffer_format;  ///< PEP 3118 / struct module, native order
+    std::string_view arrow_format;   ///< Arrow C data interface (its booleans are bit-packed, so not ours)
+};
+
+namespace detail {
+namespace tc = abi::type_code;
+TENON_PRIVATE inline constexpr std::array dtype_table{
+    dtype_entry{{tc::int_, 8}, "int8", "i1", "b", "c"},
+    dtype_entry{{tc::int_, 16}, "int16", "i2", "h", "s"},
+    dtype_entry{{tc::int_, 32}, "int32", "i4", "i", "i"},
+    dtype_entry{{tc::int_, 64}, "int64", "i8", "q", "l"},
+    dtype_entry{{tc::uint, 8}, "uint8", "u1", "B", "C"},
+    dtype_entry{{tc::uint, 16}, "uint16", "u2", "H", "S"},
+    dtype_entry{{tc::uint, 32}, "uint32", "u4", "I", "I"},
+    dtype_entry{{tc::uint, 64}, "uint64", "u8", "Q", "L"},
+    dtype_entry{{tc::float_, 16}, "float16", "f2", "e", "e"},
+    dtype_entry{{tc::float_, 32}, "float32", "f4", "f", "f"},
+    dtype_entry{{tc::float_, 64}, "float64", "f8", "d", "g"},
+    dtype_entry{{tc::bool_, 8}, "bool", "b1", "?", ""},
+    dtype_entry{{tc::complex, 32}, "complex32", "", "", ""},
+    dtype_entry{{tc::complex, 64}, "complex64", "c8", "Zf", ""},
+    dtype_entry{{tc::complex, 128}, "complex128", "c16", "Zd", ""},
+    dtype_entry{{tc::bfloat, 16}, "bfloat16", "", "", ""},
+    dtype_entry{{tc::bcomplex, 32}, "bcomplex32", "", "", ""},
+    dtype_entry{{tc::opaque_handle, 64}, "opaque_handle64", "", "", ""},
+    dtype_entry{{tc::float8_e3m4, 8}, "float8_e3m4", "", "", ""},
+    dtype_entry{{tc::float8_e4m3, 8}, "float8_e4m3", "", "", ""},
+    dtype_entry{{tc::float8_e4m3b11fnuz, 8}, "float8_e4m3b11fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e4m3fn, 8}, "float8_e4m3fn", "", "", ""},
+    dtype_entry{{tc::float8_e4m3fnuz, 8}, "float8_e4m3fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e5m2, 8}, "float8_e5m2", "", "", ""},
+    dtype_entry{{tc::float8_e5m2fnuz, 8}, "float8_e5m2fnuz", "", "", ""},
+    dtype_entry{{tc::float8_e8m0fnu, 8}, "float8_e8m0fnu", "", "", ""},
+    dtype_entry{{tc::float6_e2m3fn, 6}, "float6_e2m3fn", "", "", ""},
+    dtype_entry{{tc::float6_e3m2fn, 6}, "float6_e3m2fn", "", "", ""},
+    dtype_entry{{tc::float4_e2m1fn, 4}, "float4_e2m1fn", "", "", ""},
+    dtype_entry{{tc::float4_e2m1fn, 4, 2}, "float4_e2m1fn_x2", "", "", ""},  // PyTorch: a byte of two
+    dtype_entry{{tc::int_, 4}, "int4", "", "", ""},
+    dtype_entry{{tc::int_, 2}, "int2", "", "", ""},
+    dtype_entry{{tc::uint, 4}, "uint4", "", "", ""},
+    dtype_entry{{tc::uint, 2}, "uint2", "", "", ""},
+};
+
+// The buffer protocol and the array interfaces count steps in bytes, and rely on this to count elements.
+static_assert([] {
+    for (const dtype_entry& e : dtype_table)
+        if (!(e.typestr.empty() && e.buffer_format.empty()) && !std::has_single_bit(e.type.itemsize()))
+            return false;
+    return true;
+}());
+
+inline constexpr bool little_endian = std::endian::native == std::endian::little;
+
+/// True for a byte-order mark that means this machine's own order for elements of `itemsize` bytes.
+constexpr bool is_native_order(char mark, std::size_t itemsize) noexcept {
+    if (itemsize == 1) return true;
+    switch (mark) {
+        case '@':
+        case '=':
+            return true;
+        case '<':
+            return little_endian;
+        case '>':
+        case '!':
+            return !little_endian;
+        default:
+            return false;
+    }
+}
+}  // namespace detail
+
+constexpr const dtype_entry* find_dtype(dtype t) noexcept {
+    for (const dtype_entry& e : detail::dtype_table)
+        if (e.type == t) return &e;
+    return nullptr;
+}
+
+namespace detail {
+/// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane.
+TENON_PRIVATE inline constexpr auto known_widths = [] {
+    std::array<std::uint64_t, abi::type_code::bcomplex + 1> widths{};
+    for (const dtype_entry& e : dtype_table)
+        if (e.type.lanes == 1 && e.type.bits <= 64)
+            widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
+    return widths;
+}();
+}  // namespace detail
+
+/// Known means: it is in the table, so its size and meaning are certain.
+TENON_HOT [[nodiscard]] constexpr bool is_known(dtype t) noexcept {
+    if (t.lanes == 1 && t.code < detail::known_widths.size() && t.bits - 1U < 64U)
+        return ((detail::known_widths[t.code] >> (t.bits - 1U)) & 1U) != 0;
+    return find_dtype(t) != nullptr;
+}
+
+[[nodiscard]] constexpr std::optional<dtype> dtype_from_name(std::string_view name) noexcept {
+    for (const dtype_entry& e : detail::dtype_table)
+        if (e.name == name) return e.type;
+    return std::nullopt;
+}
+
+/// "float32", or "dtype(code=42, bits=8, lanes=1)" for what has no name.
+[[nodiscard]] inline std::string name(dtype t) {
+    if (const dtype_entry* e = find_dtype(t)) return std::string(e->name);
+    return "dtype(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
+           ", lanes=" + std::to_string(t.lanes) + ")";
+}
+
+/// Why a format string could not be read as an element type.
+enum class format_fault { none, byte_swapped, unsupported, size_mismatch };
+
+struct parsed_format {
+    dtype type{};
+    format_fault fault = format_fault::none;
+};
+
+/// Reads a NumPy typestr ("<f4", "|b1"). Only kinds with a fixed meaning are taken (no void, string, time).
+[[nodiscard]] constexpr parsed_format dtype_from_typestr(std::string_view s) noexcept {
+    if (s.size() < 3) return {{}, format_fault::unsupported};
+    const char mark = s[0];
+    if (mark != '<' && mark != '>' && mark != '=' && mark != '|') return {{}, format_fault::unsupported};
+    for (const dtype_entry& e : detail::dtype_table) {
+        if (e.typestr.empty() || e.typestr != s.substr(1)) continue;
+        if (!detail::is_native_order(mark, e.type.itemsize())) return {{}, format_fault::byte_swapped};
+        return {e.type};
+    }
+    return {{}, format_fault::unsupported};
+}
+
+namespace detail {
+/// For each one-letter buffer format, its line in the table plus one; zero for none. The complex numbers have
+/// two spellings: a letter in Python 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
+TENON_PRIVATE inline constexpr auto line_of_letter = [] {
+    std::array<std::uint8_t, 128> lines{};
+    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
+        const std::string_view format = dtype_table[i].buffer_format;
+        const char letter = format.size() == 1 ? format[0]
+                            : format == "Zf"   ? 'F'
+                            : format == "Zd"   ? 'D'
+                                               : '\0';
+        if (letter != '\0') lines[static_cast<unsigned char>(letter)] = static_cast<std::uint8_t>(i + 1);
+    }
+    return lines;
+}();
+
+constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcept {
+    if (format.size() == 1 && static_cast<unsigned char>(format[0]) < line_of_letter.size()) {
+        const std::uint8_t line = line_of_letter[static_cast<unsigned char>(format[0])];
+        return line != 0 ? &dtype_table[line - 1U] : nullptr;
+    }
+    for (const dtype_entry& e : dtype_table)
+        if (!e.buffer_format.empty() && e.buffer_format == format) return &e;
+    return nullptr;
+}
+
+/// The marks of byte order a buffer format may begin with.
+constexpr bool is_order_mark(char c) noexcept {
+    return c == '@' || c == '=' || c == '<' || c == '>' || c == '!';
+}
+}  // namespace detail
+
+/// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
+/// a structure, a repeat count, a pointer or a string is not an element type.
+[[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
+                                                               std::size_t itemsize) noexcept {
+    char mark = '@';
+    if (!s.empty() && detail::is_order_mark(s[0])) {
+        mark = s[0];
+        s.remove_prefix(1);
+    }
+    // Letters whose size depends on the platform or the mark, and 'c' (one raw byte), are respelled first.
+    const char first = s.size() == 1 ? s[0] : '\0';
+    if (first == 'l' || first == 'n') s = itemsize == 8 ? "q" : itemsize == 4 && first == 'l' ? "i" : "x";
+    if (first == 'L' || first == 'N') s = itemsize == 8 ? "Q" : itemsize == 4 && first == 'L' ? "I" : "x";
+    if (first == 'c') s = "B";
+    if (s == "x" && first != 'x') return {{}, format_fault::size_mismatch};
+    const dtype_entry* const entry = detail::find_buffer_format(s);
+    if (entry == nullptr) return {{}, format_fault::unsupported};
+    if (entry->type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
+    if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
+    return {entry->type};
+}
+
+}  // namespace tenon

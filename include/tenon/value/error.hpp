@@ -1,0 +1,153 @@
+// tenon/value/error.hpp: why something was refused, as a small value that becomes a sentence only when read.
+#pragma once
+
+#include <bit>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/value/device.hpp>
+
+namespace tenon {
+
+/// How a failure is classed, and therefore which Python exception it becomes.
+enum class errc : std::uint8_t {
+    not_an_array,  ///< the object speaks no protocol: TypeError
+    refused,       ///< well formed, but not expressible or not allowed here: BufferError
+    malformed,     ///< the descriptor contradicts itself: ValueError (and BufferError)
+    no_memory,     ///< an allocation failed: MemoryError
+};
+
+/// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
+/// nothing; all texts are static. `got` and `wanted` are only meaningful when `detail` says so.
+struct error {
+    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices };
+
+    errc code;
+    detail_kind detail;
+    std::uint16_t which;  ///< of several tensors the one at fault, counted from 1; or 0
+    std::int32_t axis;    ///< the axis at fault, or -1
+    const char* field;    ///< the field at fault ("shape", "flags", "dtype", ...)
+    const char* problem;  ///< what is wrong with it
+    const char* advice;   ///< what the user can do, or null
+    std::int64_t got;
+    std::int64_t wanted;
+
+    /// The whole sentence: which tensor, field, axis, problem, what came, what was expected, what to do.
+    [[nodiscard]] TENON_API std::string message() const;
+
+    [[nodiscard]] constexpr error of_tensor(std::size_t number) const noexcept {
+        error e = *this;
+        e.which = static_cast<std::uint16_t>(number);
+        return e;
+    }
+    [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
+        error e = *this;
+        e.axis = a;
+        return e;
+    }
+    [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
+        error e = *this;
+        e.advice = text;
+        return e;
+    }
+};
+
+// Short spellings, so that a check reads as one line where it is made.
+[[nodiscard]] constexpr error malformed(const char* field, const char* problem) noexcept {
+    return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+}
+[[nodiscard]] constexpr error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::malformed, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem) noexcept {
+    return {errc::refused, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got,
+                                      std::int64_t wanted) noexcept {
+    return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
+}
+[[nodiscard]] constexpr error refused(const char* field, const char* problem, device got,
+                                      device wanted) noexcept {
+    error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
+    e.detail = error::detail_kind::devices;
+    return e;
+}
+[[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
+                                           std::uint64_t got) noexcept {
+    return {errc::refused, error::detail_kind::got_hex,    0, -1, field, problem,
+            nullptr,       static_cast<std::int64_t>(got), 0};
+}
+[[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
+    return {errc::no_memory, error::detail_kind::none, 0, -1, field, "out of memory", nullptr, 0, 0};
+}
+
+/// A value or the error that stood in its way. Reading the side that is not there is a programming error.
+template <class T>
+class [[nodiscard]] result {
+public:
+    using value_type = T;
+
+    result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    result(tenon::error e) noexcept : state_(std::in_place_index<1>, e) {}
+    /// A value made where it will stay: for classes that are costly to move.
+    template <class... Args>
+    explicit result(std::in_place_t, Args&&... args)
+        : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
+
+    /// Puts the error in the place of the value.
+    // NOLINTNEXTLINE(bugprone-exception-escape): an error is trivial, and destructors do not throw
+    void fail(const tenon::error& e) noexcept { state_.template emplace<1>(e); }
+
+    [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    [[nodiscard]] T& value() & noexcept { return held<0>(state_); }
+    [[nodiscard]] const T& value() const& noexcept { return held<0>(state_); }
+    [[nodiscard]] T&& value() && noexcept { return std::move(held<0>(state_)); }
+    T& operator*() & noexcept { return value(); }
+    const T& operator*() const& noexcept { return value(); }
+    T&& operator*() && noexcept { return std::move(*this).value(); }
+    T* operator->() noexcept { return &value(); }
+    const T* operator->() const noexcept { return &value(); }
+
+    [[nodiscard]] const tenon::error& error() const noexcept { return held<1>(state_); }
+
+private:
+    template <std::size_t Side, class State>
+    static auto& held(State& state) noexcept {
+        auto* const side = std::get_if<Side>(&state);
+        assert(side != nullptr);
+        return *side;
+    }
+
+    std::variant<T, tenon::error> state_;
+};
+
+/// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.
+template <>
+class [[nodiscard]] result<void> {
+public:
+    constexpr result() noexcept : none_(0), ok_(true) {}
+    constexpr result(tenon::error e) noexcept : error_(e), ok_(false) {}
+
+    [[nodiscard]] constexpr bool has_value() const noexcept { return ok_; }
+    constexpr explicit operator bool() const noexcept { return ok_; }
+    [[nodiscard]] constexpr const tenon::error& error() const noexcept { return error_; }
+
+private:
+    union {
+        char none_;
+        tenon::error error_;
+    };
+    bool ok_;
+};
+
+}  // namespace tenon

@@ -1,0 +1,174 @@
+// tenon/value/shape.hpp: sizes, spans, strides and contiguity, in arithmetic that cannot overflow.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/value/dtype.hpp>
+
+namespace tenon {
+
+/// More axes than this are refused before anything behind them is read; NumPy has the same limit.
+inline constexpr std::int32_t max_rank = 64;
+
+using extents = std::span<const std::int64_t>;
+
+namespace detail {
+
+#if defined(__GNUC__) || defined(__clang__)
+constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
+    return __builtin_mul_overflow(a, b, &out);
+}
+constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
+    return __builtin_add_overflow(a, b, &out);
+}
+#else
+constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
+    constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+    constexpr auto highest = std::numeric_limits<std::int64_t>::max();
+    if (a != 0 && b != 0) {
+        if (a == -1              ? b == lowest
+            : b == -1            ? a == lowest
+            : (a > 0) == (b > 0) ? (a > 0 ? a > highest / b : a < highest / b)
+                                 : (a > 0 ? b < lowest / a : a < lowest / b))
+            return true;
+    }
+    out = a * b;
+    return false;
+}
+constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
+    if (b > 0 ? a > std::numeric_limits<std::int64_t>::max() - b
+              : a < std::numeric_limits<std::int64_t>::min() - b)
+        return true;
+    out = a + b;
+    return false;
+}
+#endif
+
+}  // namespace detail
+
+/// Number of elements; nullopt when it does not fit. A zero extent makes it 0 whatever the others are.
+/// Extents must not be negative.
+[[nodiscard]] constexpr std::optional<std::int64_t> element_count(extents shape) noexcept {
+    std::int64_t count = 1;
+    bool overflow = false;
+    for (const std::int64_t e : shape) {
+        if (e == 0) return 0;
+        overflow |= detail::mul_overflows(count, e, count);
+    }
+    if (overflow) return std::nullopt;
+    return count;
+}
+
+/// Bytes that `count` elements take side by side. Packed sub-byte elements share bytes and the sum is rounded
+/// up once; padded ones take whole bytes each. nullopt when it does not fit.
+TENON_HOT [[nodiscard]] constexpr std::optional<std::int64_t> byte_count(std::int64_t count, dtype t,
+                                                                         bool padded) noexcept {
+    std::int64_t bytes = 0;
+    if (!t.is_subbyte() || padded) [[likely]] {
+        if (detail::mul_overflows(count, t.itemsize(), bytes)) return std::nullopt;
+        return bytes;
+    }
+    const std::int64_t bits = t.bits_per_element();
+    const std::int64_t whole = count / 8;  // eight elements are always whole bytes
+    const std::int64_t rest = (count % 8 * bits + 7) / 8;
+    if (detail::mul_overflows(whole, bits, bytes) || detail::add_overflows(bytes, rest, bytes))
+        return std::nullopt;
+    return bytes;
+}
+
+/// Offsets, in elements from the first one, of the lowest and highest element a layout touches.
+struct element_span {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+
+    /// Takes one more axis in; false when an offset does not fit. An axis of at most one element adds
+    /// nothing.
+    constexpr bool extend(std::int64_t extent, std::int64_t stride) noexcept {
+        std::int64_t reach = 0;
+        if (extent <= 1) return true;
+        if (detail::mul_overflows(extent - 1, stride, reach)) return false;
+        const bool low_overflows = detail::add_overflows(low, reach < 0 ? reach : 0, low);
+        const bool high_overflows = detail::add_overflows(high, reach < 0 ? 0 : reach, high);
+        return !low_overflows && !high_overflows;
+    }
+};
+
+/// nullopt when an offset does not fit. Strides of axes with at most one element touch nothing and may be
+/// anything. The shape must have no zero extent.
+[[nodiscard]] constexpr std::optional<element_span> touched_span(extents shape, extents strides) noexcept {
+    element_span s;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+        if (!s.extend(shape[i], strides[i])) return std::nullopt;
+    return s;
+}
+
+/// Writes row-major strides for `shape`; an empty shape too large for real strides gets ones.
+constexpr void fill_row_major(extents shape, std::int64_t* strides) noexcept {
+    std::int64_t step = 1;
+    for (std::size_t i = shape.size(); i-- > 0;) {
+        strides[i] = step;
+        if (detail::mul_overflows(step, std::max<std::int64_t>(shape[i], 1), step)) step = 1;
+    }
+}
+
+namespace detail {
+/// The one contiguity rule: walking the axes from fastest to slowest, every axis that has more than one
+/// element must step over exactly what came before. Axes of extent 1 do not count, and nothing is contiguous
+/// trivially.
+template <bool RowMajor>
+constexpr bool is_compact(extents shape, extents strides) noexcept {
+    std::int64_t step = 1;
+    bool compact = true;
+    for (std::size_t n = 0; n < shape.size(); ++n) {
+        const std::size_t i = RowMajor ? shape.size() - 1 - n : n;
+        if (shape[i] == 0) return true;
+        if (shape[i] == 1) continue;
+        if (strides[i] != step || mul_overflows(step, shape[i], step)) compact = false;
+    }
+    return compact;
+}
+}  // namespace detail
+
+[[nodiscard]] constexpr bool is_c_contiguous(extents shape, extents strides) noexcept {
+    return detail::is_compact<true>(shape, strides);
+}
+[[nodiscard]] constexpr bool is_f_contiguous(extents shape, extents strides) noexcept {
+    return detail::is_compact<false>(shape, strides);
+}
+
+/// True when two index tuples may meet in one element (a broadcast axis, a sliding window). Conservative: an
+/// exotic layout that interleaves without meeting counts as overlapping.
+[[nodiscard]] inline bool may_overlap(extents shape, extents strides) noexcept {
+    struct axis {
+        std::int64_t extent, step;
+    };
+    std::array<axis, static_cast<std::size_t>(max_rank)> axes;
+    std::size_t n = 0;
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] == 1) continue;
+        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size())
+            return true;
+        axes[n++] = {shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
+    }
+    std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(n),
+              [](const axis& a, const axis& b) { return a.step < b.step; });
+    std::int64_t covered = 0;  // the highest offset the faster axes reach
+    for (std::size_t i = 0; i < n; ++i) {
+        if (axes[i].step <= covered) return true;
+        std::int64_t reach = 0;
+        if (detail::mul_overflows(axes[i].extent - 1, axes[i].step, reach) ||
+            detail::add_overflows(covered, reach, covered))
+            return true;
+    }
+    return false;
+}
+
+}  // namespace tenon

@@ -1,0 +1,336 @@
+// src/arrow/layout.hpp: an Arrow array of numbers, or of fixed-size lists of them, as the axes and the
+// address of a tensor; everything else is refused by name.
+//
+// Nothing a producer says is believed: each struct is copied once, and only the copy is used.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include <tenon/abi/arrow.hpp>
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/validate.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include <tenon/value/error.hpp>
+#include <tenon/value/shape.hpp>
+#include "metadata.hpp"
+
+namespace tenon::arrow {
+
+/// What a schema says: the elements, and the axes inside one item of the array.
+struct item_type {
+    dtype type{};
+    std::int32_t levels = 0;           ///< of fixed-size lists, the outermost first
+    std::int64_t list_size[max_rank];  ///< of each level
+    std::int32_t rank = 0;             ///< axes inside an item
+    std::int64_t extent[max_rank];     ///< of each as it lies in memory, row-major
+    std::int32_t shown_as[max_rank];   ///< which of those the axis of the tensor is
+};
+
+namespace detail {
+
+template <class Struct>
+[[nodiscard]] bool cannot_be(const Struct* p) noexcept {
+    return tenon::detail::is_implausible(p) || reinterpret_cast<std::uintptr_t>(p) % alignof(Struct) != 0;
+}
+
+/// The beginning of a format, as long as any that can be taken; what goes on behind it is not read. Enough to
+/// refuse by: what is cut is none that can be taken.
+class format_text {
+public:
+    explicit format_text(const char* from) noexcept {
+        while (size_ < sizeof text_ && from[size_] != '\0') {
+            text_[size_] = from[size_];
+            ++size_;
+        }
+    }
+    [[nodiscard]] bool is_cut() const noexcept { return size_ == sizeof text_; }
+    [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+private:
+    char text_[32];
+    std::size_t size_ = 0;
+};
+
+struct refused_format {
+    std::string_view begins;
+    bool exactly;
+    const char* problem;
+    const char* advice;
+};
+/// Every format of Arrow's that is not an element, the more special first.
+TENON_PRIVATE inline constexpr std::array refused_formats{
+    refused_format{"b", true, "booleans are packed into bits, which a tensor cannot express",
+                   "cast them to uint8 first"},
+    refused_format{"n", true, "an array of the null type has no values", "cast it to a type of numbers"},
+    refused_format{"u", true, "strings are not numbers", "cast or parse them first"},
+    refused_format{"U", true, "strings are not numbers", "cast or parse them first"},
+    refused_format{"vu", true, "strings are not numbers", "cast or parse them first"},
+    refused_format{"z", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
+    refused_format{"Z", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
+    refused_format{"vz", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
+    refused_format{"w:", false, "fixed-size binary data is not numbers",
+                   "pass its data buffer as one of bytes"},
+    refused_format{"d:", false, "decimals have no tensor type", "cast them to float64 or to an integer"},
+    refused_format{"tdD", true, "dates have no tensor type", "cast them to int32 first"},
+    refused_format{"tdm", true, "dates have no tensor type", "cast them to int64 first"},
+    refused_format{"tts", true, "times of day have no tensor type", "cast them to int32 first"},
+    refused_format{"ttm", true, "times of day have no tensor type", "cast them to int32 first"},
+    refused_format{"tt", false, "times of day have no tensor type", "cast them to int64 first"},
+    refused_format{"ts", false, "timestamps have no tensor type", "cast them to int64 first"},
+    refused_format{"tD", false, "durations have no tensor type", "cast them to int64 first"},
+    refused_format{"ti", false, "calendar intervals have no tensor type", "take them apart first"},
+    refused_format{"+s", true, "structures are many arrays, not one (a table, a data frame, a record batch)",
+                   "pick one column of it"},
+    refused_format{"+l", true, "lists of any length are no axis of a tensor",
+                   "pass the flattened values, or cast to lists of a fixed size"},
+    refused_format{"+L", true, "lists of any length are no axis of a tensor",
+                   "pass the flattened values, or cast to lists of a fixed size"},
+    refused_format{"+vl", true, "views of lists are no axis of a tensor",
+                   "pass the flattened values, or cast to lists of a fixed size"},
+    refused_format{"+vL", true, "views of lists are no axis of a tensor",
+                   "pass the flattened values, or cast to lists of a fixed size"},
+    refused_format{"+m", true, "maps are no tensors", "pass their keys or their values"},
+    refused_format{"+u", false, "unions mix types, and a tensor has one", "pass one child of it"},
+    refused_format{"+r", true, "run-end encoded data is not stored element by element",
+                   "decode it first (pyarrow.compute.run_end_decode)"},
+};
+
+[[nodiscard]] inline error format_refused(std::string_view format) noexcept {
+    if (format.empty()) return malformed("format", "it is empty");
+    for (const char c : format)
+        if (c < ' ' || c > '~') {
+            // A time zone may be any text.
+            if (format.substr(0, 2) == "ts") break;
+            return malformed("format", "it is not text");
+        }
+    for (const refused_format& f : refused_formats)
+        if (f.exactly ? format == f.begins : format.substr(0, f.begins.size()) == f.begins)
+            return refused("format", f.problem).with_advice(f.advice);
+    return refused("format", "it is none of the Arrow formats known here")
+        .with_advice("cast it to a type of numbers");
+}
+
+/// The number in "+w:N"; -1 when it is none.
+[[nodiscard]] inline std::int64_t list_size(std::string_view format) noexcept {
+    std::int64_t size = -1;
+    const char* const last = format.data() + format.size();
+    const char* const first = format.data() + 3;
+    if (first == last || *first < '0' || *first > '9') return -1;
+    const auto [end, fault] = std::from_chars(first, last, size);
+    return fault == std::errc{} && end == last ? size : -1;
+}
+
+[[nodiscard]] inline const dtype_entry* find_arrow_format(std::string_view format) noexcept {
+    for (const dtype_entry& e : tenon::detail::dtype_table)
+        if (!e.arrow_format.empty() && e.arrow_format == format) return &e;
+    return nullptr;
+}
+
+[[nodiscard]] inline result<void> add_list(const abi::arrow_schema& s, std::string_view format,
+                                           item_type& out) noexcept {
+    const std::int64_t size = list_size(format);
+    if (size < 0) return malformed("format", "the size of a fixed-size list is no number");
+    tensor_axes axes;
+    if (auto ok = read_axes(s.metadata, size, axes); !ok) return ok;
+    if (out.levels == max_rank || out.rank + axes.rank >= max_rank)
+        return refused("ndim", "too many axes", 1 + out.rank + axes.rank, max_rank);
+    out.list_size[out.levels++] = size;
+    for (std::int32_t i = 0; i < axes.rank; ++i) {
+        out.extent[out.rank + i] = axes.shape[i];
+        out.shown_as[out.rank + i] = out.rank + static_cast<std::int32_t>(axes.order[i]);
+    }
+    out.rank += axes.rank;
+    return {};
+}
+
+}  // namespace detail
+
+/// Reads a type down to its elements.
+[[nodiscard]] inline result<void> read_type(const abi::arrow_schema* schema, item_type& out) noexcept {
+    for (const abi::arrow_schema* at = schema;;) {
+        if (detail::cannot_be(at)) return malformed("schema", "the pointer cannot be a schema");
+        const abi::arrow_schema s = *at;
+        if (s.release == nullptr)
+            return malformed("schema", "it has been released already")
+                .with_advice("it can be read once; ask the producer for a new one");
+        if (tenon::detail::is_implausible(s.format))
+            return malformed("format", "the pointer cannot be a string");
+        if (s.n_children < 0) return malformed("n_children", "it is negative", s.n_children);
+        if (s.dictionary != nullptr)
+            return refused("dictionary", "the values are stored as indices into a dictionary")
+                .with_advice("decode it first (pyarrow: dictionary_decode())");
+        const detail::format_text text(s.format);
+        const bool is_list = text.view().substr(0, 3) == "+w:";
+        if (is_list && text.is_cut())
+            return malformed("format", "the size of a fixed-size list is longer than any number");
+        const dtype_entry* const element = detail::find_arrow_format(text.view());
+        if (!is_list && element == nullptr) return detail::format_refused(text.view());
+        if (s.n_children != (is_list ? 1 : 0))
+            return malformed("n_children", "a schema of this format has another number", s.n_children);
+        if (element != nullptr) {
+            out.type = element->type;
+            return {};
+        }
+        if (auto ok = detail::add_list(s, text.view(), out); !ok) return ok;
+        if (detail::cannot_be(s.children)) return malformed("children", "the pointer cannot be an array");
+        at = s.children[0];
+    }
+}
+
+/// Where the elements are.
+struct elements {
+    std::int64_t length = 0;     ///< items of the array
+    const void* data = nullptr;  ///< the first element; may be null when there is none
+};
+
+namespace detail {
+
+/// Bits that are zero among `count` from `first` on.
+[[nodiscard]] inline std::int64_t count_zeros(const unsigned char* bits, std::int64_t first,
+                                              std::int64_t count) noexcept {
+    std::int64_t ones = 0;
+    std::int64_t i = first;
+    const std::int64_t end = first + count;
+    const auto bit = [&](std::int64_t at) { return (unsigned{bits[at / 8]} >> (at % 8)) & 1U; };
+    for (; i < end && i % 8 != 0; ++i) ones += bit(i);
+    for (; end - i >= 64; i += 64) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bits + i / 8, sizeof word);
+        ones += std::popcount(word);
+    }
+    for (; i < end; ++i) ones += bit(i);
+    return count - ones;
+}
+
+[[nodiscard]] inline error has_nulls(std::int64_t count) noexcept {
+    return refused("null_count", "there are nulls, which a tensor cannot express", count)
+        .with_advice("replace or remove them first (fill_null, drop_null)");
+}
+
+/// Whether no item of `[first, first + count)` is null. `whole` says that these are all of the array's.
+[[nodiscard]] inline result<void> check_validity(const abi::arrow_array& a, const void* bitmap,
+                                                 std::int64_t first, std::int64_t count, bool whole,
+                                                 bool readable) noexcept {
+    if (a.null_count == 0 || count == 0) return {};
+    if (bitmap == nullptr) {
+        if (a.null_count < 0) return {};
+        return malformed("null_count", "there are nulls, and no bitmap says which", a.null_count);
+    }
+    if (tenon::detail::is_implausible(bitmap))
+        return malformed("buffers", "the pointer of the bitmap cannot be one");
+    if (a.null_count > 0 && whole) return has_nulls(a.null_count);
+    if (!readable)
+        return refused("null_count",
+                       "whether there are nulls is not known, and the bitmap cannot be read here")
+            .with_advice("have the producer count them, or remove the bitmap");
+    const std::int64_t nulls = count_zeros(static_cast<const unsigned char*>(bitmap), first, count);
+    return nulls == 0 ? result<void>() : has_nulls(nulls);
+}
+
+[[nodiscard]] inline result<void> check_counts(const abi::arrow_array& a, bool is_list) noexcept {
+    std::int64_t end = 0;
+    if (a.release == nullptr)
+        return malformed("array", "it has been released or taken already")
+            .with_advice("it can be taken once; ask the producer for a new one");
+    if (a.length < 0) return malformed("length", "it is negative", a.length);
+    if (a.offset < 0) return malformed("offset", "it is negative", a.offset);
+    if (tenon::detail::add_overflows(a.offset, a.length, end))
+        return malformed("offset", "offset and length together do not fit in 64 bits", a.offset);
+    if (a.null_count < -1) return malformed("null_count", "it is negative", a.null_count);
+    if (a.null_count > a.length)
+        return malformed("null_count", "there are more nulls than items", a.null_count);
+    if (a.n_buffers != (is_list ? 1 : 2))
+        return malformed("n_buffers", "an array of this format has another number", a.n_buffers);
+    if (a.n_children != (is_list ? 1 : 0))
+        return malformed("n_children", "an array of this format has another number", a.n_children);
+    if (a.dictionary != nullptr) return malformed("dictionary", "the schema knows nothing of one");
+    if (cannot_be(a.buffers)) return malformed("buffers", "the pointer cannot be an array");
+    return {};
+}
+
+}  // namespace detail
+
+/// Finds the elements of an array (a copy of its struct) of this type. `readable` says that the host may look
+/// into its buffers now.
+[[nodiscard]] inline result<elements> find_elements(const abi::arrow_array& array, const item_type& type,
+                                                    bool readable) noexcept {
+    abi::arrow_array a = array;
+    std::int64_t begin = 0;  // the items of this level that belong to the tensor
+    std::int64_t count = a.length;
+    for (std::int32_t level = 0;; ++level) {
+        const bool is_list = level < type.levels;
+        if (auto ok = detail::check_counts(a, is_list); !ok) return ok.error();
+        std::int64_t first = 0;
+        std::int64_t end = 0;
+        if (tenon::detail::add_overflows(begin, count, end) || end > a.length)
+            return malformed("length", "a list has fewer values than it says", a.length);
+        if (tenon::detail::add_overflows(a.offset, begin, first))
+            return malformed("offset", "an item lies further away than 64 bits can say", a.offset);
+        const void* buffers[2] = {a.buffers[0], is_list ? nullptr : a.buffers[1]};
+        if (auto ok = detail::check_validity(a, buffers[0], first, count, count == a.length, readable); !ok)
+            return ok.error();
+        if (!is_list) {
+            const std::int64_t size = type.type.itemsize();
+            const auto base = reinterpret_cast<std::uintptr_t>(buffers[1]);
+            std::int64_t bytes = 0;
+            if (count == 0) return elements{array.length, nullptr};
+            if (tenon::detail::is_implausible(buffers[1]))
+                return malformed("buffers", "the pointer of the values cannot be one");
+            if (tenon::detail::mul_overflows(first, size, bytes) ||
+                base + static_cast<std::uint64_t>(bytes) < base ||
+                tenon::detail::is_implausible(
+                    reinterpret_cast<const void*>(base + static_cast<std::uint64_t>(bytes))))
+                return malformed("offset", "an item lies outside the address space", first);
+            if (base % static_cast<std::uintptr_t>(size) != 0)
+                return refused("buffers", "the values are not aligned to their size")
+                    .with_advice("copy the array");
+            return elements{array.length,
+                            reinterpret_cast<const void*>(base + static_cast<std::uintptr_t>(bytes))};
+        }
+        const std::int64_t size = type.list_size[level];
+        if (tenon::detail::mul_overflows(first, size, begin) ||
+            tenon::detail::mul_overflows(count, size, count))
+            return malformed("length", "the number of values does not fit in 64 bits", a.length);
+        if (detail::cannot_be(a.children) || detail::cannot_be(a.children[0]))
+            return malformed("children", "the pointer cannot be an array");
+        a = *a.children[0];
+    }
+}
+
+/// The axes of a tensor over these elements: shape, then strides, in `storage` (2 * max_rank values). Returns
+/// how many.
+inline std::int32_t fill_axes(const item_type& type, std::int64_t length, std::int64_t* storage) noexcept {
+    std::int64_t shape[max_rank];
+    std::int64_t strides[max_rank];
+    const std::size_t rank = 1 + static_cast<std::size_t>(type.rank);
+    shape[0] = length;
+    for (std::size_t i = 1; i < rank; ++i) shape[i] = type.extent[i - 1];
+    fill_row_major({shape, rank}, strides);
+    for (std::size_t i = 0; i < rank; ++i) {
+        const std::size_t from = i == 0 ? 0 : 1 + static_cast<std::size_t>(type.shown_as[i - 1]);
+        storage[i] = shape[from];
+        storage[rank + i] = strides[from];
+    }
+    return 1 + type.rank;
+}
+
+/// The device of an array. Host memory need not be numbered: -1 is what is recommended there.
+[[nodiscard]] inline result<device> read_device(const abi::arrow_device_array& d) noexcept {
+    const device kind{d.device_type, 0};
+    if (kind.is_cpu() || (kind.is_host_accessible() && d.device_id == -1)) return kind;
+    if (d.device_id < 0 || d.device_id > std::numeric_limits<std::int32_t>::max())
+        return malformed("device", "the device id cannot be one", d.device_id);
+    return device{d.device_type, static_cast<std::int32_t>(d.device_id)};
+}
+
+}  // namespace tenon::arrow

@@ -1,0 +1,92 @@
+// src/arrow/managed.hpp: a tensor of one compact axis leaves as Arrow's structs, for any C consumer.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include <tenon/abi/arrow.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include <tenon/value/error.hpp>
+
+namespace tenon::arrow {
+
+namespace detail {
+
+/// What an exported array points to: its owner and its list of buffers.
+struct array_block : tenon::detail::release_chain::link {
+    keep_alive owner;
+    const void* buffers[2];  // validity, values
+
+    /// Frees itself before its owner goes, on whichever thread that is.
+    static void let_go(link* self) noexcept {
+        auto* const block = static_cast<array_block*>(self);
+        const keep_alive owner = std::move(block->owner);
+        block->~array_block();
+        std::free(block);
+    }
+    static void release(abi::arrow_array* array) noexcept {
+        auto* const block = static_cast<array_block*>(array->private_data);
+        array->release = nullptr;
+        if (block->owner.keeps_plain_memory())
+            let_go(block);
+        else
+            tenon::detail::release_chain::run(block);
+    }
+};
+
+inline void release_schema(abi::arrow_schema* schema) noexcept { schema->release = nullptr; }
+
+}  // namespace detail
+
+/// Whether Arrow can say what there is to say.
+[[nodiscard]] inline result<void> can_leave(const tensor_ref& t) noexcept {
+    const dtype_entry* const known = find_dtype(t.dtype());
+    if (t.dtype() == dtype{abi::type_code::bool_, 8})
+        return refused("dtype", "Arrow packs booleans into bits").with_advice("view them as uint8 first");
+    if (known == nullptr || known->arrow_format.empty())
+        return refused("dtype", "Arrow has no format for this element type")
+            .with_advice("use __dlpack__, or another type");
+    if (t.ndim() != 1)
+        return refused("ndim", "an Arrow array has one axis", t.ndim(), 1)
+            .with_advice("reshape or ravel it first");
+    if (!t.is_c_contiguous())
+        return refused("strides", "the elements of an Arrow array lie side by side")
+            .with_advice("make a contiguous copy");
+    return {};
+}
+
+/// The type of the elements of a tensor that `can_leave`: an empty name, and nothing to be freed.
+inline void describe_type(const tensor_ref& t, abi::arrow_schema& out) noexcept {
+    const dtype_entry* const known = find_dtype(t.dtype());
+    out = {};
+    out.format = known->arrow_format.data();  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
+    out.name = "";
+    out.flags = abi::arrow_flag::nullable;  // as every array of Arrow's own is, unless a field says otherwise
+    out.release = &detail::release_schema;
+}
+
+/// The elements of a tensor that `can_leave`, which are at `data`, kept alive by `owner`, moved into it;
+/// false when there is no memory, and then `owner` is left as it was. Its release may be called on any
+/// thread.
+[[nodiscard]] inline bool make_array(const tensor_ref& t, const void* data, keep_alive& owner,
+                                     abi::arrow_array& out) noexcept {
+    void* const room = std::malloc(sizeof(detail::array_block));
+    if (room == nullptr) return false;
+    auto* const block = new (room) detail::array_block;
+    block->owner = std::move(owner);
+    block->buffers[0] = nullptr;
+    block->buffers[1] = data;
+    out = {};
+    out.length = t.shape(0);
+    out.n_buffers = 2;
+    out.buffers = block->buffers;
+    out.release = &detail::array_block::release;
+    out.private_data = block;
+    return true;
+}
+
+}  // namespace tenon::arrow

@@ -1,0 +1,350 @@
+// src/gpu/device_memory.hpp: copies to, from and on a GPU, in memory of the driver, and what the driver
+// knows of an address.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <tenon/memory/allocate.hpp>
+#include <tenon/memory/copy.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+#include "../memory/blocking.hpp"
+#include "cuda_driver.hpp"
+#include "stream_order.hpp"
+#include "until_done.hpp"
+
+namespace tenon::gpu {
+
+/// The device whose memory lies at a CUDA address: plain device memory, managed memory, or pinned memory of
+/// the host. An error when the driver knows of none there, or cannot be asked.
+[[nodiscard]] inline result<device> device_of_address(const void* address) noexcept {
+    const auto found = driver::needed_for({abi::device_code::cuda, 0}, "data");
+    if (!found) return found.error();
+    const driver& d = **found;
+    const auto ask = [&](pointer_fact fact, auto& out) {
+        return d.pointer_attribute(&out, static_cast<int>(fact), reinterpret_cast<std::uintptr_t>(address));
+    };
+    int ordinal = -1;
+    unsigned kind = 0;
+    unsigned managed = 0;
+    int fault = ask(pointer_fact::device_ordinal, ordinal);
+    if (fault == 0) fault = ask(pointer_fact::memory_type, kind);
+    if (fault == 0) fault = ask(pointer_fact::is_managed, managed);
+    if (fault != 0 || ordinal < 0) {
+        return malformed("data", "CUDA knows of no memory at this address")
+            .with_advice("a freed array looks like this, and one of another library's virtual memory");
+    }
+    constexpr unsigned host_memory = 1;
+    const std::int32_t type = managed != 0          ? abi::device_code::cuda_managed
+                              : kind == host_memory ? abi::device_code::cuda_host
+                                                    : abi::device_code::cuda;
+    return device{type, ordinal};
+}
+
+/// The device that CUDA calls of this thread go to; the first when it has none.
+[[nodiscard]] inline device current_device() noexcept {
+    const driver* const d = driver::of({abi::device_code::cuda, 0});
+    int ordinal = 0;
+    if (d == nullptr || d->started != 0 || d->is_forked() || d->context_device(&ordinal) != 0) ordinal = 0;
+    return {abi::device_code::cuda, ordinal};
+}
+
+namespace detail_memory {
+
+/// Whether a driver that copies this will find the device's memory: copying from elsewhere may cost the whole
+/// process its device. HIP is believed.
+[[nodiscard]] inline result<void> check_reachable(const tensor_ref& t) noexcept {
+    if (!t.device().is_cuda()) return {};
+    const auto span = touched_span(t.shape(), t.strides());
+    const std::int64_t low = span ? span->low * t.itemsize() : 0;
+    const std::int64_t end = span && !t.dtype().is_subbyte() ? (span->high + 1) * t.itemsize() : 1;
+    for (const std::int64_t offset : {low, end - 1}) {
+        const auto place = device_of_address(static_cast<const std::byte*>(t.data()) + offset);
+        if (!place) return place.error();
+    }
+    return {};
+}
+
+/// Memory of the driver's, and the context it lies in, which would take the memory with it. Freeing waits for
+/// what is queued on the device: nobody can be reading any more. A child of fork owns neither.
+class allocation {
+public:
+    allocation(const driver& d, int ordinal) noexcept : driver_(&d), ordinal_(ordinal) {}
+    allocation(allocation&& o) noexcept
+        : driver_(o.driver_), ordinal_(o.ordinal_), address_(std::exchange(o.address_, 0)) {}
+    allocation& operator=(allocation&&) = delete;
+    allocation(const allocation&) = delete;
+    allocation& operator=(const allocation&) = delete;
+    ~allocation() {
+        if (address_ == 0 || driver_->is_forked()) return;
+        const driver& d = *driver_;
+        const context_scope here(d, ordinal_);
+        const beside_capture relaxed(d);
+        tenon::detail::blocking([&] { (void)d.free(address_); });
+        int device = 0;
+        if (d.device_get(&device, ordinal_) == 0) (void)d.context_release(device);
+    }
+
+    /// 0, or the driver's error, and then nothing is held. The context is the caller's.
+    [[nodiscard]] int allocate(std::size_t bytes) noexcept {
+        const beside_capture relaxed(*driver_);
+        int device = 0;
+        void* context = nullptr;
+        int fault = driver_->device_get(&device, ordinal_);
+        if (fault == 0) fault = driver_->context_retain(&context, device);
+        if (fault != 0) return fault;
+        fault = driver_->allocate(&address_, bytes);
+        if (fault == 0) return 0;
+        address_ = 0;
+        (void)driver_->context_release(device);
+        return fault;
+    }
+    [[nodiscard]] void* address() const noexcept { return reinterpret_cast<void*>(address_); }
+
+private:
+    const driver* driver_;
+    int ordinal_;
+    std::uintptr_t address_ = 0;
+};
+
+/// Compact memory for a tensor like this one, on a device whose context is current.
+[[nodiscard]] inline result<tensor> room_for(const driver& d, const tensor_ref& like, device where,
+                                             void* stream) noexcept {
+    allocation memory(d, where.id);
+    if (!like.empty()) {
+        if (const int fault = memory.allocate(static_cast<std::size_t>(like.nbytes()))) {
+            constexpr int no_memory = 2;
+            return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
+        }
+    }
+    const tensor_info info =
+        tensor_info::contiguous(memory.address(), like.dtype(), like.shape(), where).on_stream(stream);
+    auto made = tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
+    // Freeing waits for a device that is busy: then a thread does it.
+    if (made) made->owner() = released_late(std::move(made->owner()), where);
+    return made;
+}
+
+/// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
+/// go up, and few enough of them. False when they cannot.
+class row_copy {
+public:
+    explicit row_copy(const tensor_ref& from) noexcept : item_(from.itemsize()) {
+        std::int64_t step = 1;  // of the compact target
+        for (std::size_t i = static_cast<std::size_t>(from.ndim()); i-- > 0;) {
+            const axis a{from.shape(i), from.stride(i), step};
+            step *= a.extent;  // at most the number of elements
+            if (a.extent == 1) continue;
+            possible_ &= a.source > 0 && a.source <= most_pitch;
+            std::int64_t reach = 0;
+            const bool follows = rank_ != 0 &&
+                                 !tenon::detail::mul_overflows(last().source, last().extent, reach) &&
+                                 a.source == reach;
+            if (follows)
+                last().extent *= a.extent;
+            else
+                axes_[rank_++] = a;
+        }
+        if (rank_ == 0 || axes_[0].source != 1) {  // rows of one element
+            std::copy_backward(axes_.begin(), axes_.begin() + rank_, axes_.begin() + rank_ + 1);
+            axes_[0] = {1, 1, 1};
+            ++rank_;
+        }
+        for (std::size_t i = 2; i < rank_; ++i) calls_ *= axes_[i].extent;  // as above
+        if (!possible_) return;
+        const std::int64_t row = axes_[0].extent * item_;
+        if (rank_ > 1) possible_ &= axes_[1].source * item_ >= row && axes_[1].source * item_ <= most_pitch;
+        possible_ &= calls_ <= most_calls && row <= most_pitch;
+    }
+    [[nodiscard]] bool is_possible() const noexcept { return possible_; }
+
+    [[nodiscard]] int run(const driver& d, std::uintptr_t to, std::uintptr_t from,
+                          void* stream) const noexcept {
+        std::array<std::int64_t, static_cast<std::size_t>(max_rank) + 1> index{};
+        for (std::int64_t call = 0; call < calls_; ++call) {
+            std::int64_t source = 0;
+            std::int64_t target = 0;
+            for (std::size_t i = 2; i < rank_; ++i) {
+                source += index[i] * axes_[i].source;
+                target += index[i] * axes_[i].target;
+            }
+            copy_2d rows;
+            rows.source.device = from + static_cast<std::uintptr_t>(source * item_);
+            rows.target.device = to + static_cast<std::uintptr_t>(target * item_);
+            rows.width_in_bytes = static_cast<std::size_t>(axes_[0].extent * item_);
+            rows.height = rank_ > 1 ? static_cast<std::size_t>(axes_[1].extent) : 1;
+            rows.source.pitch =
+                rank_ > 1 ? static_cast<std::size_t>(axes_[1].source * item_) : rows.width_in_bytes;
+            rows.target.pitch =
+                rank_ > 1 ? static_cast<std::size_t>(axes_[1].target * item_) : rows.width_in_bytes;
+            if (const int fault = d.copy_rows(&rows, stream)) return fault;
+            for (std::size_t i = 2; i < rank_; ++i) {
+                if (++index[i] < axes_[i].extent) break;
+                index[i] = 0;
+            }
+        }
+        return 0;
+    }
+
+private:
+    struct axis {
+        std::int64_t extent, source, target;
+    };
+    axis& last() noexcept { return axes_[rank_ - 1]; }
+    // The largest distance between rows that drivers take, and so many calls that the host would be quicker.
+    static constexpr std::int64_t most_pitch = (std::int64_t{1} << 31U) - 1;
+    static constexpr std::int64_t most_calls = 4096;
+
+    std::int64_t item_;
+    std::int64_t calls_ = 1;
+    std::size_t rank_ = 0;
+    bool possible_ = true;
+    std::array<axis, static_cast<std::size_t>(max_rank) + 1> axes_{};  // the fastest first
+};
+
+/// Whether memory can be made there by a driver, for work on the stream.
+[[nodiscard]] inline result<void> check_target(device where, void* stream) noexcept {
+    if (!where.has_streams())
+        return refused("device", "a driver makes memory of its devices alone", where.type);
+    if (!may_be_stream(stream))
+        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(stream));
+    return {};
+}
+
+[[nodiscard]] inline error packed_with_gaps() noexcept {
+    return refused("strides", "packed sub-byte elements can only be copied when contiguous")
+        .with_advice("make it contiguous first");
+}
+[[nodiscard]] inline bool is_packed(const tensor_ref& t) noexcept {
+    return t.dtype().is_subbyte() && !t.is_subbyte_padded();
+}
+
+}  // namespace detail_memory
+
+/// A writable, row-major tensor in memory of its own on a GPU, uninitialised, to be written to on the stream.
+/// The driver's memory is dear: allocating and freeing it waits for the device.
+[[nodiscard]] inline result<tensor> allocate(device where, element_type type, const axes& shape,
+                                             void* stream = nullptr) noexcept {
+    const auto planned = tenon::detail::plan_allocation(type, shape, false);
+    if (!planned) return planned.error();
+    if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
+    const auto found = driver::needed_for(where, "device");
+    if (!found) return found.error();
+    const context_scope here(**found, where.id, context_scope::missing::create);
+    if (here.fault != 0) return (*found)->failed(here.fault, "device");
+    return detail_memory::room_for(**found, *planned, where, stream);
+}
+
+/// A compact copy of a GPU's memory on the host, complete when it is there: everything queued on the device
+/// is waited for first. All the memory between the first and the last element is fetched at once, and put in
+/// order here.
+[[nodiscard]] inline result<tensor> fetch(const tensor_ref& t, copy_watch watch = {}) noexcept {
+    if (t.empty()) {
+        auto made = tenon::allocate(t.dtype(), t.shape(), t.is_subbyte_padded());
+        if (made) made->mark_copied();
+        return made;
+    }
+    const bool packed = detail_memory::is_packed(t);
+    if (packed && !t.is_c_contiguous()) return detail_memory::packed_with_gaps();
+    const auto found = driver::needed_for(t.device(), "device");
+    if (!found) return found.error();
+    const driver& d = **found;
+    const auto span = touched_span(t.shape(), t.strides());
+    if (!span) return refused("strides", "the elements lie too far apart");
+    if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
+    const std::int64_t bytes = packed ? t.nbytes() : (span->high - span->low + 1) * t.itemsize();
+    auto room = tenon::allocate(dtype_of<std::uint8_t>, axes(bytes));
+    if (!room) return room.error();
+    const std::uintptr_t lowest =
+        reinterpret_cast<std::uintptr_t>(t.data()) + static_cast<std::uintptr_t>(span->low * t.itemsize());
+    {
+        const context_scope here(d, t.device().id, context_scope::missing::create);
+        int fault = here.fault;
+        if (fault == 0) fault = d.context_synchronize();
+        if (fault == 0) fault = d.copy_to_host(room->data(), lowest, static_cast<std::size_t>(bytes));
+        if (fault != 0) return d.failed(fault, "device");
+    }
+    tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
+                           .with_byte_offset(static_cast<std::uint64_t>(-span->low * t.itemsize()));
+    if (t.is_subbyte_padded()) info = info.padded();
+    auto there = tensor::own(info, std::move(room->owner()));
+    if (!there || !there->is_c_contiguous()) return there ? copy_to_host(*there, watch) : std::move(there);
+    there->mark_copied();
+    return there;
+}
+
+/// A compact copy of host memory on a GPU, complete when it is there. The stream is the one it is said to be
+/// ready on.
+[[nodiscard]] inline result<tensor> put(const tensor_ref& t, device to, void* stream,
+                                        copy_watch watch = {}) noexcept {
+    if (auto ok = detail_memory::check_target(to, stream); !ok) return ok.error();
+    const auto found = driver::needed_for(to, "device");
+    if (!found) return found.error();
+    const driver& d = **found;
+    std::optional<tensor> compact;
+    if (!t.is_c_contiguous()) {
+        auto made = copy_to_host(t, watch);
+        if (!made) return made.error();
+        compact.emplace(std::move(*made));
+    }
+    const tensor_ref& from = compact ? static_cast<const tensor_ref&>(*compact) : t;
+    const context_scope here(d, to.id, context_scope::missing::create);
+    if (here.fault != 0) return d.failed(here.fault, "device");
+    auto made = detail_memory::room_for(d, from, to, stream);
+    if (made) made->mark_copied();
+    if (!made || from.empty()) return made;
+    const beside_capture relaxed(d);
+    // Returns when the host's memory has been read, and not before: but for what the device still has to do
+    // with it, which comes before anything that is queued later on any stream that waits for the default one.
+    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), from.data(),
+                                 static_cast<std::size_t>(from.nbytes()));
+    if (fault == 0) fault = d.stream_synchronize(default_stream(to));
+    if (fault != 0) return d.failed(fault, "device");
+    return made;
+}
+
+/// A compact copy of a GPU's memory on the same GPU, made on the stream, for which the host does not wait
+/// unless the elements lie in an order that only the host can undo.
+[[nodiscard]] inline result<tensor> copy_on_device(const tensor_ref& t, void* stream) noexcept {
+    const auto found = driver::needed_for(t.device(), "device");
+    if (!found) return found.error();
+    const driver& d = **found;
+    stream = named_stream(t.device(), stream);
+    const bool packed = detail_memory::is_packed(t);
+    if (packed && !t.is_c_contiguous()) return detail_memory::packed_with_gaps();
+    if (auto ok = detail_memory::check_target(t.device(), stream); !ok) return ok.error();
+    if (!t.empty()) {
+        if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
+    }
+    const bool by_rows = !t.empty() && !t.is_c_contiguous();
+    std::optional<detail_memory::row_copy> rows;
+    if (by_rows) rows.emplace(t);
+    if (by_rows && !rows->is_possible()) {
+        auto fetched = fetch(t);
+        return fetched ? put(*fetched, t.device(), stream) : std::move(fetched);
+    }
+    const context_scope here(d, t.device().id, context_scope::missing::create);
+    if (here.fault != 0) return d.failed(here.fault, "device");
+    if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
+        return refused("stream", "it is being captured into a graph, which would write to the copy again")
+            .with_advice("copy with the library that captures");
+    }
+    auto made = detail_memory::room_for(d, t, t.device(), stream);
+    if (made) made->mark_copied();
+    if (!made || t.empty()) return made;
+    const auto to = reinterpret_cast<std::uintptr_t>(made->data());
+    const auto from = reinterpret_cast<std::uintptr_t>(t.data());
+    const int fault = rows ? rows->run(d, to, from, stream)
+                           : d.copy_on_device(to, from, static_cast<std::size_t>(t.nbytes()), stream);
+    if (fault != 0) return d.failed(fault, "device");
+    return made;
+}
+
+}  // namespace tenon::gpu

@@ -1,0 +1,267 @@
+// src/gpu/until_done.hpp: memory kept alive until a GPU has done what is queued with it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+#include "../memory/blocking.hpp"
+#include "cuda_driver.hpp"
+#include "stream_order.hpp"
+
+namespace tenon::gpu {
+
+namespace detail_done {
+
+/// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
+/// memory may be let go of in the middle of a capture, which the calls below would end. Whoever knows
+/// libraries answers; a capture on another thread goes unnoticed.
+using capture_question = bool (*)(const driver& d, device where) noexcept;
+
+TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {
+    static constinit std::atomic<capture_question> known{nullptr};
+    return known;
+}
+
+[[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
+    if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
+    const capture_question ask = capture_watch().load();
+    return ask != nullptr && ask(d, where);
+}
+
+/// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the list is never
+/// destroyed, because the thread may outlive everything else.
+class waiting_room {
+public:
+    /// Lets go of `owner` once the event has been reached. `event` was recorded on `where`.
+    static void add(keep_alive&& owner, ready_event&& event, device where) noexcept {
+        entry late{std::move(owner), std::move(event), where};
+        try {
+            waiting_room& room = get();
+            const std::lock_guard<std::mutex> lock(room.mutex_);
+            room.entries_.push_back(std::move(late));
+            if (!room.is_running_) {
+                std::thread([&room] { room.work(); }).detach();
+                room.is_running_ = true;
+            }
+            return;
+        } catch (...) {  // NOLINT(bugprone-empty-catch): there is no thread, or no memory
+        }
+        get().drain();
+        late.finish();
+    }
+
+    /// Lets go of `owner` when that is possible without ending a capture: at a later release.
+    static void postpone(keep_alive&& owner, device where) noexcept try {
+        waiting_room& room = get();
+        entry late{std::move(owner), {}, where};  // outlives the lock: without memory it is let go of here
+        const std::lock_guard<std::mutex> lock(room.mutex_);
+        room.postponed_.push_back(std::move(late));
+        postponed_count().fetch_add(1);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): as said above
+    }
+    [[nodiscard]] static bool has_postponed() noexcept { return postponed_count().load() != 0; }
+    /// What was postponed, to be tried again.
+    template <class Again>
+    static void retry(Again&& again) noexcept {
+        waiting_room& room = get();
+        std::vector<entry> earlier;
+        {
+            const std::lock_guard<std::mutex> lock(room.mutex_);
+            if (room.postponed_.empty()) return;
+            earlier.swap(room.postponed_);
+            postponed_count().store(0);
+        }
+        for (entry& e : earlier) again(std::move(e.owner), e.where);
+    }
+
+private:
+    struct entry {
+        keep_alive owner;
+        ready_event event;
+        device where;
+
+        void finish() noexcept {
+            if (event) tenon::detail::blocking([&] { (void)event.synchronize(); });
+            event = ready_event();
+            owner.reset();
+        }
+    };
+
+    [[nodiscard]] bool next(entry& out) noexcept {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (entries_.empty()) {
+            is_running_ = false;
+            return false;
+        }
+        out = std::move(entries_.front());
+        entries_.erase(entries_.begin());
+        return true;
+    }
+    void work() noexcept {
+        entry late;
+        while (next(late)) late.finish();
+    }
+    /// Where no thread can be had, the caller waits.
+    void drain() noexcept {
+        std::vector<entry> all;
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            if (is_running_) return;
+            all.swap(entries_);
+        }
+        for (entry& e : all) e.finish();
+    }
+
+    TENON_PRIVATE static std::atomic<std::size_t>& postponed_count() noexcept {
+        static constinit std::atomic<std::size_t> count{0};
+        return count;
+    }
+    TENON_PRIVATE static waiting_room& get() noexcept {
+        alignas(waiting_room) static std::byte place[sizeof(waiting_room)];
+        static waiting_room* const room = new (place) waiting_room;
+        return *room;
+    }
+
+    std::mutex mutex_;
+    std::vector<entry> entries_;
+    std::vector<entry> postponed_;
+    bool is_running_ = false;
+};
+
+/// Lets go of one owner, now or later; false when it had to be postponed.
+inline bool let_go(const driver& d, keep_alive&& owner, device where) noexcept {
+    keep_alive held = std::move(owner);
+    const context_scope here(d, where.id);
+    if (here.fault != 0 || !here.exists) return true;
+    ready_event all;
+    const bool is_captured = is_capture_going_on(d, where);
+    if (!is_captured && d.context_record == nullptr) {
+        // HIP or an older driver: nothing less than waiting will do.
+        tenon::detail::blocking([&] { (void)d.context_synchronize(); });
+    } else if (is_captured || all.record_all(d, here.get()) != 0) {
+        waiting_room::postpone(std::move(held), where);
+        return false;
+    } else if (all.query() != 0) {
+        waiting_room::add(std::move(held), std::move(all), where);
+    }
+    return true;
+}
+
+/// Lets go of what had to wait for a capture to end, each by the driver of its own device.
+inline void try_postponed() noexcept {
+    if (!waiting_room::has_postponed()) return;
+    waiting_room::retry([](keep_alive&& earlier, device there) {
+        if (const auto found = driver::needed_for(there, "device"))
+            (void)let_go(**found, std::move(earlier), there);
+    });
+}
+
+}  // namespace detail_done
+
+/// Lets go of `owner` when everything that is now queued on the device is done, at once if it is idle. For
+/// memory whose last reader is a stream that may be gone by now.
+inline void release_after_device(keep_alive&& owner, device where) noexcept {
+    keep_alive mine = std::move(owner);
+    const auto found = driver::needed_for(where, "device");
+    if (!found) return;  // nothing can be pending, or this is a child of fork, in which nothing may be asked
+    // What was postponed has to wait on if this has: not all of it is tried again each time.
+    if (detail_done::let_go(**found, std::move(mine), where)) detail_done::try_postponed();
+}
+
+namespace detail_done {
+
+struct late_owner {
+    keep_alive owner;
+    device where;
+    late_owner(keep_alive&& o, device w) noexcept : owner(std::move(o)), where(w) {}
+    late_owner(late_owner&&) noexcept = default;
+    ~late_owner() {
+        if (owner.release_function() != nullptr) release_after_device(std::move(owner), where);
+    }
+};
+
+}  // namespace detail_done
+
+/// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
+/// released when everything that was queued by then is done. Nothing is let go of here: the memory may be one
+/// that stays where it is only as long as no code of others runs.
+[[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
+    keep_alive mine = std::move(owner);
+    if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr)
+        return mine;
+    detail_done::late_owner late(std::move(mine), where);
+    keep_alive out;
+    // Without memory for it, the order of the release is all that is lost.
+    if (tenon::detail::keep_moved(late, out) == nullptr) return std::move(late.owner);
+    return out;
+}
+
+/// What an owner lets go of late, or the owner itself.
+[[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
+    using late = tenon::detail::box<detail_done::late_owner>;
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): a temporary one is refused below
+    return owner.release_function() == &late::release ? static_cast<late*>(owner.subject())->object.owner
+                                                      : owner;
+}
+const keep_alive& kept_by(keep_alive&& owner) = delete;
+
+/// Whether the two are one stream, which has their work in order.
+[[nodiscard]] inline bool is_same_stream(device where, void* one, void* other) noexcept {
+    void* const per_thread = reinterpret_cast<void*>(std::uintptr_t{2});  // another one on each thread
+    return named_stream(where, one) == named_stream(where, other) && one != per_thread;
+}
+
+/// The same, unless producer and consumer work on one stream.
+[[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where, void* producer,
+                                              void* consumer) noexcept {
+    return is_same_stream(where, producer, consumer) ? std::move(owner)
+                                                     : released_late(std::move(owner), where);
+}
+
+/// Keeps `t` until what is now queued on `stream` is done, and lets go of it then, on whichever thread. For a
+/// function that has launched work on a stream of its own and does not wait for it:
+///
+///     launch(t.data(), my_stream);
+///     tenon::gpu::keep_until_done(std::move(t), my_stream);
+///
+/// On failure the tensor stays with the caller: so it does when the stream is being captured into a graph,
+/// which may be replayed as long as it lives.
+[[nodiscard]] inline result<void> keep_until_done(tensor&& t, void* stream) noexcept {
+    if (!t.device().is_cuda_memory() && !t.device().is_rocm_memory())
+        return refused("device", "no stream has work with this memory", t.device().type);
+    const auto found = driver::needed_for(t.device(), "stream");
+    if (!found) return found.error();
+    const driver& d = **found;
+    stream = named_stream(t.device(), stream);
+    if (!may_be_stream(stream))
+        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(stream));
+    const context_scope here(d, t.device().id, context_scope::missing::create);
+    if (here.fault != 0) return d.failed(here.fault, "stream");
+    if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
+        return refused("stream", "it is being captured into a graph, which runs its work later and again")
+            .with_advice("keep the tensor as long as the graph");
+    }
+    ready_event now;
+    if (const int fault = now.record(d, stream)) return d.failed(fault, "stream");
+    keep_alive owner = std::move(t.owner());
+    const device where = t.device();
+    t.reset();
+    if (now.query() != 0) detail_done::waiting_room::add(std::move(owner), std::move(now), where);
+    return {};
+}
+
+}  // namespace tenon::gpu

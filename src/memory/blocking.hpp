@@ -1,0 +1,31 @@
+// src/memory/blocking.hpp: waiting without the locks that what is waited for may need.
+#pragma once
+
+#include <atomic>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/detail/config.hpp>
+
+namespace tenon::detail {
+
+/// Runs `wait(what)` with the locks let go of that this thread has.
+using lock_keeper = void (*)(void (*wait)(void*) noexcept, void* what) noexcept;
+
+/// Whoever knows of such a lock, as the layer above knows of the GIL.
+TENON_PRIVATE inline std::atomic<lock_keeper>& lock_keepers() noexcept {
+    static constinit std::atomic<lock_keeper> known{nullptr};
+    return known;
+}
+
+/// Runs `fn`, which may wait for long and touches nothing that a lock protects.
+template <class Fn>
+void blocking(Fn&& fn) noexcept {
+    if (const lock_keeper keeper = lock_keepers().load()) {
+        keeper([](void* what) noexcept { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &fn);
+    } else {
+        std::forward<Fn>(fn)();
+    }
+}
+
+}  // namespace tenon::detail

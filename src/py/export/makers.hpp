@@ -1,0 +1,185 @@
+// src/py/export/makers.hpp: finding what makes arrays in the library an object comes from, once for each
+// type.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include "../import/type_plan.hpp"
+#include "../library/frameworks.hpp"
+#include "../runtime/interpreter.hpp"
+
+namespace tenon::py {
+
+namespace detail {
+
+/// A function of a library, or nothing.
+struct library_function {
+    ref function;
+    bool kept = false;  ///< by the interpreter's record, for good: plans may point to it
+
+    /// Null is fine, and stays so.
+    [[nodiscard]] bool may_be_remembered() const noexcept { return kept || !function; }
+};
+
+/// Keeps a function for the life of the interpreter, under a name, unless there is another of that name (a
+/// library that makes its functions anew each time is asked each time) or there are more than any process has
+/// libraries. An exception is set on failure.
+[[nodiscard]] inline library_function keep_function(interpreter& here, const std::string& name,
+                                                    ref function) noexcept {
+    PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
+    const ref key = all != nullptr ? ref::take(PyUnicode_FromString(name.c_str())) : ref();
+    if (!key) return {};
+    static constexpr Py_ssize_t most_kept = 128;
+    PyObject* there = nullptr;
+    if (PyDict_Size(all) < most_kept)
+        there = call::dict_item_or_set(all, key.get(), function.get());
+    else if (call::dict_item(all, key.get(), &there) == 0)
+        return {std::move(function), false};
+    const ref kept = ref::take(there);
+    // Plans point to what is in it: nobody is to find it by the collector, and empty it.
+    if (PyObject_GC_IsTracked(all) != 0) PyObject_GC_UnTrack(all);
+    if (!kept) return {};
+    const bool same = kept.get() == function.get();
+    return {std::move(function), same};
+}
+
+/// The object at the end of "package.module.name"; nothing, without an exception, when there is none.
+[[nodiscard]] inline ref find_by_path(std::string_view path) {
+    const std::size_t dot = path.find('.');
+    // The package of an object that exists has been imported; what is not there is not looked for.
+    const std::string root(path.substr(0, dot));
+    ref found = ref::take(call::imported_module(root.c_str()));
+    std::size_t from = dot;
+    while (found && from != std::string_view::npos) {
+        const std::size_t end = path.find('.', from + 1);
+        ref next =
+            ref::take(call::attr(found.get(), std::string(path.substr(from + 1, end - from - 1)).c_str()));
+        if (!next && end != std::string_view::npos && PyErr_ExceptionMatches(PyExc_AttributeError) != 0) {
+            // A submodule that nobody has imported yet.
+            PyErr_Clear();
+            next = ref::take(call::import_module(std::string(path.substr(0, end)).c_str()));
+        }
+        found = std::move(next);
+        from = end;
+    }
+    return found;
+}
+
+/// The function at a path; none, without an exception, when there is none.
+[[nodiscard]] inline library_function function_at(interpreter& here, const char* path) {
+    ref found = find_by_path(path);
+    if (found) return keep_function(here, path, std::move(found));
+    if (PyErr_Occurred() != nullptr &&
+        (PyErr_ExceptionMatches(PyExc_ImportError) != 0 || PyErr_ExceptionMatches(PyExc_AttributeError) != 0))
+        PyErr_Clear();
+    return {};
+}
+
+/// A function of the standard's namespace of an array, `__array_namespace__()`, or of the package its type is
+/// defined in; none, without an exception, when neither has one.
+[[nodiscard]] inline library_function function_named(interpreter& here, PyObject* like, const char* name) {
+    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
+    const ref found = method ? ref::take(call::type_attr(Py_TYPE(like), method.get())) : ref();
+    if (found) {
+        const ref space = ref::take(call::method(like, method.get()));
+        const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
+        const char* const text =
+            label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
+        ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
+        if (function)
+            return keep_function(here, std::string("namespace ") + text + "." + name, std::move(function));
+        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return {};
+        PyErr_Clear();
+    }
+    const ref type = class_of(like);
+    const std::string package = defining_package(as_type(type));
+    if (package.empty() || package == "builtins") return {};
+    return function_at(here, (package + "." + name).c_str());
+}
+
+/// What makes arrays like some object. A copy of what the plan of its type says, for what follows runs
+/// foreign code.
+struct maker {
+    maker_kind kind;
+    bool immutable;     ///< the library's arrays must not be written to
+    bool honest;        ///< its table is the one we know: what that allocates is let go of without Python
+    bool plain_dtypes;  ///< its functions take the names of element types as they are
+    const abi::exchange_api* table;
+    PyTypeObject* type;
+    ref alive;            ///< the type: `like` may get another
+    PyObject* make_from;  ///< borrowed of the plan, like the next; or kept below
+    PyObject* make_empty;
+    library_function from, empty;  ///< as found just now; nothing when the plan knew
+
+    explicit maker(const type_plan& plan) noexcept
+        : kind(plan.maker),
+          immutable(plan.immutable),
+          honest(plan.honest_borrow),
+          plain_dtypes(plan.plain_call),
+          table(plan.table),
+          type(plan.type),
+          alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))),
+          make_from(plan.make_from),
+          make_empty(plan.make_empty) {}
+
+    /// Looks for it; false with an exception set on failure.
+    [[nodiscard]] bool resolve(PyObject* like, interpreter& here, bool numpy_struct) noexcept try {
+        const framework_habits* const habits = habits_of(type);
+        kind = maker_kind::none;
+        if (table != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
+            kind = maker_kind::exchange_table;
+        } else if (numpy_struct) {
+            kind = maker_kind::numpy;
+        } else if (habits != nullptr && habits->from_dlpack != nullptr) {
+            from = function_at(here, habits->from_dlpack);
+            kind = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
+        } else {
+            const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
+            if (name && has_method(name.get())) {
+                kind = maker_kind::type_method;
+            } else {
+                from = function_named(here, like, "from_dlpack");
+                kind = maker_kind::function;
+            }
+        }
+        if (PyErr_Occurred() != nullptr) return false;
+        const bool by_function = kind == maker_kind::function || kind == maker_kind::of_capsule;
+        if (by_function && !from.function) kind = maker_kind::none;
+        if (habits != nullptr && habits->empty != nullptr)
+            empty = function_at(here, habits->empty);
+        else if (by_function && !immutable)
+            empty = function_named(here, like, "empty");
+        make_from = from.function.get();
+        make_empty = empty.function.get();
+        return PyErr_Occurred() == nullptr;
+    } catch (...) {
+        raise_caught();
+        return false;
+    }
+
+    /// Whether the type itself has a function of this name.
+    [[nodiscard]] bool has_method(PyObject* name) const noexcept {
+        if (!ref::take(call::type_attr(type, name))) return false;
+        const ref found = ref::take(call::attr(reinterpret_cast<PyObject*>(type), name));
+        return found && PyCallable_Check(found.get()) != 0;
+    }
+
+    /// Notes it in the plan, where that may point to the functions.
+    void note_in(type_plan& plan, interpreter& here) const noexcept {
+        if (!from.may_be_remembered() || !empty.may_be_remembered()) return;
+        plan.maker = kind;
+        plan.maker_home = &here;
+        plan.make_from = make_from;
+        plan.make_empty = make_empty;
+    }
+};
+
+}  // namespace detail
+}  // namespace tenon::py

@@ -1,0 +1,71 @@
+// src/py/import/placing.hpp: imported memory where it is wanted, and ready on the stream it is wanted on.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/value/error.hpp>
+#include "../../gpu/device_memory.hpp"
+#include "../../gpu/stream_order.hpp"
+#include "../../gpu/until_done.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/driver.hpp"
+#include "stream.hpp"
+
+namespace tenon::py::detail {
+
+/// Whether a rung delivered what was asked for. On the `last_word` of a producer that cannot bring its memory
+/// to the host, that is also what can be fetched from a GPU.
+[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, bool last_word,
+                                error& why) noexcept {
+    const bool can_be_fetched =
+        last_word && options.wants_host() && options.copy != false && got.device().has_streams();
+    if (!options.is_met_by(got.device()) && !can_be_fetched) {
+        why = refused("device",
+                      options.copy == false
+                          ? "the data is not on the device asked for, and copy=False was asked for"
+                          : "the data is not on the device asked for",
+                      got.device().type, options.to.value_or(device{}).type);
+        return false;
+    }
+    if (options.copy == false && got.is_copied()) {
+        why = refused("flags", "copy=False was asked for and the producer made a copy");
+        return false;
+    }
+    return true;
+}
+
+/// Makes the consumer's stream wait for the one that the tensor is ready on, and be the tensor's from then
+/// on.
+[[nodiscard]] inline rung_result follow(const import_options& options, acquired& out, error& why) noexcept {
+    if (!options.orders() || !out.device().has_streams()) return rung_result::taken;
+    auto ordered = check_stream_number(out.device(), options.stream);
+    if (ordered)
+        ordered =
+            without_gil([&] { return gpu::order(out.device(), out.stream(), options.stream_handle()); });
+    if (!ordered) {
+        why = ordered.error();
+        const error_guard guard;
+        out.owner.reset();
+        return rung_result::refused;
+    }
+    // Its library works on without waiting for ours: it gets its memory back when that is done.
+    out.owner = gpu::released_late(std::move(out.owner), out.device(), out.stream(), options.stream_handle());
+    out.set_stream(options.stream_handle());
+    return rung_result::taken;
+}
+
+/// A copy on the same device, on the stream that the memory is ready on; the memory stays until it is made.
+[[nodiscard]] inline std::optional<tensor> copied_on_device(const tensor_ref& from,
+                                                            keep_alive& owner) noexcept {
+    auto copied = unless_failed(without_gil([&] { return gpu::copy_on_device(from, from.stream()); }));
+    gpu::release_after_device(std::move(owner), from.device());
+    return copied;
+}
+
+}  // namespace tenon::py::detail

@@ -1,0 +1,104 @@
+// src/py/import/refusals.hpp: the rungs of the import ladder, and the one exception that says why each
+// refused.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/value/error.hpp>
+
+namespace tenon::py::detail {
+
+enum class rung : unsigned char {
+    exchange_table,
+    numpy_struct,
+    dlpack_method,
+    cuda_interface,
+    buffer_protocol,
+    array_interface,
+    arrow,
+    capsule,
+    count,
+};
+
+struct rung_text {
+    const char* name;
+    const char* absent;
+};
+TENON_PRIVATE inline constexpr rung_text rung_texts[] = {
+    {"C exchange table", "the type has no __dlpack_c_exchange_api__"},
+    {"NumPy struct", "not a numpy.ndarray of a plain dtype"},
+    {"__dlpack__", "no such method"},
+    {"__cuda_array_interface__", "no such attribute"},
+    {"buffer protocol", "the type does not support it"},
+    {"__array_interface__", "no such attribute"},
+    {"Arrow", "no __arrow_c_array__, __arrow_c_device_array__ or __arrow_c_stream__"},
+    {"DLPack capsule", "not a capsule"},
+};
+static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
+
+/// What each rung answered, for the one exception that tells them all.
+class refusals {
+public:
+    void note(rung r, const error& why) noexcept {
+        note(r, rung_result::refused);
+        reasons_[static_cast<std::size_t>(r)] = why;
+        if (!any_) first_ = why.code;
+        any_ = true;
+    }
+    void note(rung r, rung_result answer) noexcept {
+        auto& slot = answers_[static_cast<std::size_t>(r)];
+        if (!slot) order_[count_++] = r;
+        slot = answer;
+    }
+
+    /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
+    template <class Fn>
+    void for_each(Fn&& fn) const {
+        for (std::size_t i = 0; i < count_; ++i) {
+            const auto at = static_cast<std::size_t>(order_[i]);
+            // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it was tried, so there is one
+            fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
+        }
+    }
+
+    /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
+    TENON_COLD void raise_for(PyObject* obj) const noexcept try {
+        std::string list;
+        for (std::size_t i = 0; i < rungs; ++i) {
+            if (!answers_[i]) continue;
+            list += std::string("\n  ") + rung_texts[i].name + ": ";
+            list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
+        }
+        const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
+        if (any_)
+            raise(first_, who + ". Tried:" + list);
+        else
+            raise(errc::not_an_array,
+                  who +
+                      ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" +
+                      list);
+    } catch (...) {
+        PyErr_NoMemory();
+    }
+
+    static std::string type_name(PyObject* obj) {
+        return std::string("'") + Py_TYPE(obj)->tp_name + "' object";
+    }
+
+private:
+    static constexpr auto rungs = static_cast<std::size_t>(rung::count);
+    std::optional<rung_result> answers_[rungs];  // of those that were tried
+    rung order_[rungs] = {};
+    std::size_t count_ = 0;
+    bool any_ = false;
+    errc first_ = errc::not_an_array;
+    error reasons_[rungs];  // read only where the answer is `refused`
+};
+
+}  // namespace tenon::py::detail

@@ -1,0 +1,132 @@
+// src/py/import/type_plan.hpp: what is known of a Python type's protocols.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
+#include "../library/frameworks.hpp"
+#include "../library/torch_library.hpp"
+#include "../runtime/interpreter.hpp"
+#include "../runtime/object_query.hpp"
+
+namespace tenon::py {
+
+/// What PyTorch's exchange table does not tell: conjugate and negative views show other numbers than their
+/// memory holds, and what requires grad must not be written to from outside.
+struct tensor_guards {
+    object_query conjugate;
+    object_query negative;
+    object_query requires_grad;
+    const torch_library* torch = nullptr;  ///< set for tensors of PyTorch's
+    const torch_flags* flags = nullptr;    ///< says the same without running anything, where it is known
+    bool asked = false;                    ///< the attributes must be asked; `flags` alone does not do
+
+    [[nodiscard]] static tensor_guards find(PyTypeObject* type, const interpreter& names,
+                                            const torch_library* torch) noexcept {
+        const ref held = ref::borrow(reinterpret_cast<PyObject*>(type));
+        tensor_guards found{object_query::find(type, names.is_conj), object_query::find(type, names.is_neg),
+                            object_query::find(type, names.requires_grad)};
+        if (torch != nullptr && torch->has(type)) found.torch = torch;
+        if (found.torch != nullptr) found.flags = torch->flags();
+        const bool told =
+            found.flags != nullptr && torch->asks_by(found.conjugate, found.negative, found.requires_grad);
+        found.asked =
+            !told && (found.conjugate.exists() || found.negative.exists() || found.requires_grad.exists());
+        return found;
+    }
+};
+
+/// Where an attribute can be found.
+enum class attribute_place : unsigned char {
+    nowhere,   ///< neither the type nor an instance can have it
+    method,    ///< a plain method of the type
+    anywhere,  ///< a property, an instance attribute, `__getattr__`: must be asked for
+};
+
+/// The caller holds the type.
+[[nodiscard]] inline attribute_place place_of(PyTypeObject* type, PyObject* name) noexcept {
+    const ref found = ref::take(call::type_attr(type, name));
+    if (found) {
+        const bool plain = (Py_TYPE(found.get())->tp_flags & Py_TPFLAGS_METHOD_DESCRIPTOR) != 0 &&
+                           type->tp_getattro == PyObject_GenericGetAttr;
+        return plain ? attribute_place::method : attribute_place::anywhere;
+    }
+#if PY_VERSION_HEX >= 0x030B0000
+    const bool has_dict = type->tp_dictoffset != 0 || (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) != 0;
+#else
+    const bool has_dict = type->tp_dictoffset != 0;
+#endif
+    const bool generic = type->tp_getattro == PyObject_GenericGetAttr;
+    return generic && !has_dict ? attribute_place::nowhere : attribute_place::anywhere;
+}
+
+/// How `__dlpack__` of a type wants to be called.
+enum class dlpack_dialect : unsigned char {
+    unknown,  ///< not called yet: try `max_version`, step back once on TypeError
+    modern,   ///< takes `max_version`
+    ancient,  ///< takes `stream` alone
+};
+
+/// The rung that a plain import of the type's objects begins with, without a look at the ladder.
+enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer, plain_dlpack };
+
+/// How an array of the type's own library is made from a tensor.
+enum class maker_kind : unsigned char {
+    unresolved,      ///< not looked for yet
+    none,            ///< the type belongs to no library that makes arrays
+    exchange_table,  ///< the type's own table does
+    numpy,           ///< NumPy's C functions do
+    function,        ///< a function that takes a producer object
+    of_capsule,      ///< a function that takes a legacy capsule
+    type_method,     ///< `from_dlpack` of the type itself
+};
+
+/// A library's C function that says which stream of a device it works on, or leaves an exception.
+using library_stream = std::intptr_t (*)(int device);
+
+struct type_plan {
+    PyTypeObject* type = nullptr;
+    unsigned tag = 0;
+    bool any_interpreter = false;  ///< a static type: the same in all of them
+    direct_way direct = direct_way::none;
+    bool numpy_struct = false;  ///< exactly numpy.ndarray, of the layout we know
+    bool has_buffer = false;
+    bool prefer_buffer = false;  ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
+    bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
+    bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
+    bool buffer_first = false;   ///< `prefer_buffer` may be taken up again
+    bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
+    bool only_fills = false;     ///< and lending it runs no code of others: a struct is filled in
+    bool immutable = false;      ///< never to be written to
+    bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
+    bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`
+    bool plain_call = false;        ///< `__dlpack__` is best asked with the stream alone
+    bool on_cuda = false;           ///< the last object that was asked so was on CUDA, or all of them are
+    dlpack_dialect dialect = dlpack_dialect::unknown;
+    maker_kind maker = maker_kind::unresolved;
+    attribute_place dlpack = attribute_place::nowhere;
+    attribute_place dlpack_device = attribute_place::nowhere;
+    attribute_place cuda_array_interface = attribute_place::nowhere;
+    attribute_place array_interface = attribute_place::nowhere;
+    attribute_place array_typestr = attribute_place::nowhere;
+    attribute_place arrow_array = attribute_place::nowhere;
+    attribute_place arrow_device_array = attribute_place::nowhere;
+    attribute_place arrow_stream = attribute_place::nowhere;
+    unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
+    PyInterpreterState* interpreter = nullptr;
+    const abi::exchange_api* table = nullptr;
+    const void* seen_dlpack = nullptr;  ///< what the attributes were; only ever compared
+    const void* seen_table = nullptr;
+    const char* table_fault = nullptr;  ///< why a published table cannot be used
+    library_stream stream_of = nullptr;
+    tensor_guards guards;
+    py::interpreter* maker_home = nullptr;  ///< the record that keeps the two functions below
+    PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule
+    PyObject* make_empty = nullptr;         ///< borrowed: what makes an empty one; null when there is none
+};
+
+}  // namespace tenon::py

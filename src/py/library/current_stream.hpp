@@ -1,0 +1,204 @@
+// src/py/library/current_stream.hpp: the stream that an array's library is working on, to launch work on as
+// well.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/detail/foreign_code.hpp>
+#include <tenon/detail/readable.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/call.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/value/device.hpp>
+#include "../../gpu/until_done.hpp"
+#include "../import/capsule.hpp"
+#include "../import/type_plan.hpp"
+#include "frameworks.hpp"
+
+namespace tenon::py {
+
+/// The C function of a library that says which stream it works on, or null: Cython publishes functions as
+/// capsules that are named by their signature.
+[[nodiscard]] inline library_stream find_library_stream(const framework_habits& habits) noexcept {
+    if (habits.stream_module == nullptr) return nullptr;
+    const ref module = ref::take(call::imported_module(habits.stream_module));
+    const ref functions = module ? ref::take(call::attr(module.get(), "__pyx_capi__")) : ref();
+    const ref capsule = functions && PyDict_CheckExact(functions.get())
+                            ? ref::take(call::dict_item(functions.get(), habits.stream_function))
+                            : ref();
+    static constexpr const char signature[] = "intptr_t (int)";
+    void* const found = capsule && PyCapsule_IsValid(capsule.get(), signature) != 0
+                            ? PyCapsule_GetPointer(capsule.get(), signature)
+                            : nullptr;
+    (void)forget_answer();
+    return reinterpret_cast<library_stream>(found);
+}
+
+namespace detail {
+
+TENON_COLD inline bool stream_unknown() noexcept {
+    if (PyErr_Occurred() == nullptr)
+        raise(refused("stream", "the library does not say which stream it works on"), "tenon: ");
+    return false;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// Asks a table's function for the stream its library works on; one that throws does not know.
+[[nodiscard]] inline bool ask_for_stream(decltype(abi::exchange_api::current_work_stream) ask, device where,
+                                         void*& out) noexcept try {
+    return foreign_code([&] { return ask(where.type, where.id, &out) == 0; });
+} catch (...) {
+    return false;
+}
+
+/// Libraries that can be asked which stream they work on, so that a release does not end a capture.
+class stream_sources {
+public:
+    using by_table = decltype(abi::exchange_api::current_work_stream);
+
+    /// A function that has answered for this kind of device: others may crash on what they do not know. One
+    /// of `any_thread` needs no Python.
+    static void add(by_table ask, device where, bool any_thread) noexcept {
+        put(any_thread ? free(where) : tables(where), ask);
+    }
+    static void add(library_stream ask, device where) noexcept { put(functions(where), ask); }
+
+private:
+    template <class Function>
+    using list = std::array<std::atomic<Function>, 4>;
+
+    template <class Function>
+    static void put(list<Function>& places, Function ask) noexcept {
+        for (std::atomic<Function>& place : places) {
+            Function none = nullptr;
+            if (place.load(std::memory_order_relaxed) == ask) return;
+            if (place.compare_exchange_strong(none, ask)) {
+                gpu::detail_done::capture_watch().store(&is_any_capturing);
+                return;
+            }
+        }
+    }
+    TENON_PRIVATE static list<by_table>& free(device where) noexcept {
+        static constinit list<by_table> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
+    }
+    TENON_PRIVATE static list<by_table>& tables(device where) noexcept {
+        static constinit list<by_table> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
+    }
+    TENON_PRIVATE static list<library_stream>& functions(device where) noexcept {
+        static constinit list<library_stream> known[2]{};
+        return known[where.is_cuda_memory() ? 0 : 1];
+    }
+
+    static bool is_captured(const gpu::driver& d, void* stream) noexcept {
+        return stream != nullptr &&
+               gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active;
+    }
+    /// `attached`: to Python, so that an exception may be left behind.
+    static bool ask_tables(const list<by_table>& all, const gpu::driver& d, device where,
+                           bool attached) noexcept {
+        const std::int32_t kind = where.is_cuda_memory() ? abi::device_code::cuda : abi::device_code::rocm;
+        for (const std::atomic<by_table>& place : all) {
+            const by_table ask = place.load();
+            void* stream = nullptr;
+            if (ask == nullptr) break;
+            if (ask_for_stream(ask, {kind, where.id}, stream) && is_captured(d, stream)) return true;
+            if (attached) PyErr_Clear();
+        }
+        return false;
+    }
+    static bool is_any_capturing(const gpu::driver& d, device where) noexcept {
+        if (ask_tables(free(where), d, where, false)) return true;
+        if (attached_thread_state() == nullptr) return false;
+        const error_guard keep;
+        if (ask_tables(tables(where), d, where, true)) return true;
+        for (const std::atomic<library_stream>& place : functions(where)) {
+            const library_stream ask = place.load();
+            if (ask == nullptr) break;
+            try {
+                const std::intptr_t stream = foreign_code([&] { return ask(where.id); });
+                if (is_captured(d, reinterpret_cast<void*>(stream))) return true;
+            } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
+            }
+            PyErr_Clear();
+        }
+        return false;
+    }
+};
+
+}  // namespace detail
+
+/// Asks a library's exchange table for the stream it works on, and notes it; false with an exception set when
+/// it fails. Memory without streams has none.
+[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool honest,
+                                              acquired& got) noexcept try {
+    const device where = got.device();
+    const auto ask = table.current_work_stream;  // read once: the call may change the table
+    if (!where.has_streams() || ask == nullptr) return true;
+    void* stream = nullptr;
+    if (!foreign_code([&] { return ask(where.type, where.id, &stream) == 0; }))
+        return detail::stream_unknown();
+    detail::stream_sources::add(ask, where, honest);
+    got.set_stream(stream);
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
+/// The same of a library's own function.
+[[nodiscard]] inline bool note_current_stream(library_stream ask, acquired& got) noexcept try {
+    const std::intptr_t stream = foreign_code([&] { return ask(got.device().id); });
+    if (PyErr_Occurred() != nullptr) return false;
+    detail::stream_sources::add(ask, got.device());
+    got.set_stream(reinterpret_cast<void*>(stream));
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
+/// For when memory goes to a consumer that may be captured: PyTorch may not have been met yet. Asked only if
+/// it has a device it can answer for.
+TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) noexcept {
+    static std::atomic<bool> watched{false};
+    if (!where.is_cuda_memory() || watched.load(std::memory_order_relaxed)) return;
+    const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
+    if (driver == nullptr || driver->started != 0) return;
+    const error_guard keep;
+    const ref module = ref::take(call::imported_module("torch"));
+    const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    // PyTorch's own needs no Python; that of whatever else calls itself so may.
+    const bool genuine = type && PyType_Check(type.get()) != 0 &&
+                         is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
+                                          "torch._C.TensorBase");
+    if (PyErr_Occurred() != nullptr) return;  // interrupted: it is told, and asked again
+    const ref capsule =
+        type && PyType_Check(type.get())
+            ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
+            : ref();
+    if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;
+    const auto* const table =
+        static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
+    if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table) ||
+        table->header.version.major != abi::dlpack_major)
+        return;
+    const auto ask = table->current_work_stream;
+    void* stream = nullptr;
+    if (ask == nullptr) return;
+    if (detail::ask_for_stream(ask, {abi::device_code::cuda, 0}, stream))
+        detail::stream_sources::add(ask, {abi::device_code::cuda, 0}, genuine);
+    watched.store(true);  // one that cannot answer by now has no work to capture
+    PyErr_Clear();
+}
+
+}  // namespace tenon::py

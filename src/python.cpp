@@ -1,0 +1,2 @@
+// src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
+#include <tenon/py.hpp>

@@ -1,0 +1,3 @@
+// src/tenon.cpp: the whole engine, for builds that want one file: add it to the sources of the module.
+#include "core.cpp"
+#include "python.cpp"

@@ -1,0 +1,38 @@
+// src/value/device.cpp: the names of devices, and devices by their names.
+#include <charconv>
+
+#include <tenon/value/device.hpp>
+
+namespace tenon {
+
+TENON_INLINE std::string name(device d) {
+    if (d == device{}) return "cpu";
+    std::string kind = "device(" + std::to_string(d.type) + ")";
+    for (const auto& e : detail::device_table)
+        if (e.type == d.type) kind = std::string(e.name);
+    return kind + ":" + std::to_string(d.id);
+}
+
+TENON_INLINE std::optional<device> device_from_name(std::string_view text) noexcept {
+    const std::size_t colon = text.find(':');
+    const std::string_view kind = text.substr(0, colon);
+    const auto number = [](std::string_view digits) -> std::optional<std::int32_t> {
+        std::int32_t value = 0;
+        const char* const last = digits.data() + digits.size();
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `last` is where it ends
+        const auto [end, fault] = std::from_chars(digits.data(), last, value);
+        if (fault != std::errc{} || end != last || value < 0) return std::nullopt;
+        return value;
+    };
+    const auto id = colon != std::string_view::npos ? number(text.substr(colon + 1)) : 0;
+    if (!id) return std::nullopt;
+    for (const auto& e : detail::device_table)
+        if (e.name == kind) return device{e.type, *id};
+    constexpr std::string_view nameless = "device(";
+    if (!kind.starts_with(nameless) || !kind.ends_with(')')) return std::nullopt;
+    const auto type = number(kind.substr(nameless.size(), kind.size() - nameless.size() - 1));
+    if (!type || *type <= 0 || is_known(device{*type, *id})) return std::nullopt;
+    return device{*type, *id};
+}
+
+}  // namespace tenon

@@ -1,0 +1,52 @@
+// src/value/error.cpp: an error as a sentence.
+#include <bit>
+#include <cstdint>
+#include <string>
+
+#include <tenon/value/error.hpp>
+
+namespace tenon {
+
+namespace detail {
+
+inline std::string hex(std::uint64_t v) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string out;
+    do {
+        out.insert(out.begin(), digits[v & 15U]);
+        v >>= 4U;
+    } while (v != 0);
+    return "0x" + out;
+}
+
+}  // namespace detail
+
+TENON_INLINE std::string error::message() const {
+    std::string out = field;
+    if (axis >= 0) out.append(1, '[').append(std::to_string(axis)).append(1, ']');
+    if (!out.empty()) out += ": ";
+    if (which != 0) out.insert(0, "tensor " + std::to_string(which) + ": ");
+    out += problem;
+    switch (detail) {
+        case detail_kind::none:
+            break;
+        case detail_kind::got:
+            out.append(" (got ").append(std::to_string(got)).append(1, ')');
+            break;
+        case detail_kind::got_wanted:
+            out.append(" (got ").append(std::to_string(got));
+            out.append(", expected ").append(std::to_string(wanted)).append(1, ')');
+            break;
+        case detail_kind::got_hex:
+            out.append(" (got ").append(tenon::detail::hex(static_cast<std::uint64_t>(got))).append(1, ')');
+            break;
+        case detail_kind::devices:
+            out.append(" (got ").append(name(std::bit_cast<device>(got)));
+            out.append(", expected ").append(name(std::bit_cast<device>(wanted))).append(1, ')');
+            break;
+    }
+    if (advice != nullptr) out.append("; ").append(advice);
+    return out;
+}
+
+}  // namespace tenon
