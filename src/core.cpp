@@ -1,4 +1,15 @@
 // src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in the project that uses
 // it.
+#include "gpu/stream.cpp"
+#include "memory/allocate.cpp"
+#include "memory/copy.cpp"
+#include "tensor/foreign.cpp"
+#include "tensor/managed.cpp"
+#include "tensor/request.cpp"
+#include "tensor/tensor.cpp"
+#include "tensor/tensor_info.cpp"
+#include "tensor/validate.cpp"
 #include "value/device.cpp"
+#include "value/dtype.cpp"
 #include "value/error.cpp"
+#include "value/shape.cpp"

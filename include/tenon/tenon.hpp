@@ -3,6 +3,7 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/foreign_code.hpp>
+#include <tenon/gpu/stream.hpp>
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
 #include <tenon/tensor/device_view.hpp>
@@ -23,8 +24,5 @@
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
 #include <tenon/version.hpp>
-#include "../../src/gpu/device_memory.hpp"
-#include "../../src/gpu/stream_order.hpp"
-#include "../../src/gpu/until_done.hpp"
 
 #include <tenon/detail/core_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind them

@@ -16,6 +16,7 @@
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
 #include "../memory/blocking.hpp"
+#include "../memory/plan.hpp"
 #include "cuda_driver.hpp"
 #include "stream_order.hpp"
 #include "until_done.hpp"

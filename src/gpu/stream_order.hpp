@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <utility>
 
-#include <tenon/detail/readable.hpp>
+#include <tenon/gpu/stream.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
+#include "../memory/readable.hpp"
 #include "cuda_driver.hpp"
 
 namespace tenon::gpu {
@@ -125,30 +126,6 @@ template <class Wait>
 }
 
 }  // namespace detail_order
-
-/// Makes the stream `later` wait for what has been queued on `earlier` so far; the host waits for nothing.
-/// Null stands for the default stream.
-[[nodiscard]] inline result<void> order(device where, void* earlier, void* later) noexcept {
-    earlier = named_stream(where, earlier);
-    later = named_stream(where, later);
-    if (earlier == later) return {};
-    const auto found = driver::needed_for(where, "stream");
-    if (!found) return found.error();
-    const driver& d = **found;
-    if (!may_be_stream(earlier))
-        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(earlier));
-    return detail_order::unless_captured(d, where, later, [&](detail_order::capture state) -> result<void> {
-        const auto before = detail_order::capture_of(d, earlier);
-        // Only within a capture can one wait for the other: elsewhere the work is not there to be waited for.
-        const bool is_captured = state == detail_order::capture::active;
-        if (is_captured != (before == detail_order::capture::active)) return {};
-        if (before == detail_order::capture::of_others) return detail_order::unusable();
-        ready_event now;
-        int fault = now.record(d, earlier);
-        if (fault == 0) fault = now.make_wait(later);
-        return d.checked(fault, "stream");
-    });
-}
 
 /// Makes the stream wait for an event that was recorded before.
 [[nodiscard]] inline result<void> order_after(device where, const ready_event& event, void* later) noexcept {

@@ -232,36 +232,4 @@ const keep_alive& kept_by(keep_alive&& owner) = delete;
                                                      : released_late(std::move(owner), where);
 }
 
-/// Keeps `t` until what is now queued on `stream` is done, and lets go of it then, on whichever thread. For a
-/// function that has launched work on a stream of its own and does not wait for it:
-///
-///     launch(t.data(), my_stream);
-///     tenon::gpu::keep_until_done(std::move(t), my_stream);
-///
-/// On failure the tensor stays with the caller: so it does when the stream is being captured into a graph,
-/// which may be replayed as long as it lives.
-[[nodiscard]] inline result<void> keep_until_done(tensor&& t, void* stream) noexcept {
-    if (!t.device().is_cuda_memory() && !t.device().is_rocm_memory())
-        return refused("device", "no stream has work with this memory", t.device().type);
-    const auto found = driver::needed_for(t.device(), "stream");
-    if (!found) return found.error();
-    const driver& d = **found;
-    stream = named_stream(t.device(), stream);
-    if (!may_be_stream(stream))
-        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(stream));
-    const context_scope here(d, t.device().id, context_scope::missing::create);
-    if (here.fault != 0) return d.failed(here.fault, "stream");
-    if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
-        return refused("stream", "it is being captured into a graph, which runs its work later and again")
-            .with_advice("keep the tensor as long as the graph");
-    }
-    ready_event now;
-    if (const int fault = now.record(d, stream)) return d.failed(fault, "stream");
-    keep_alive owner = std::move(t.owner());
-    const device where = t.device();
-    t.reset();
-    if (now.query() != 0) detail_done::waiting_room::add(std::move(owner), std::move(now), where);
-    return {};
-}
-
 }  // namespace tenon::gpu

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/detail/readable.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/detail/plausible.hpp>
 #include <tenon/value/error.hpp>
 
 namespace tenon {
@@ -52,19 +52,7 @@ public:
 
     /// The struct's own deleter; it owns the struct, so nothing is read afterwards. One that throws has
     /// broken the rules of its C interface; there is nobody to tell.
-    static void call_deleter(void* managed, bool versioned) noexcept try {
-        if (cannot_be(managed)) return;
-        if (versioned) {
-            auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
-            if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
-                foreign_code([&] { m->deleter(m); });
-        } else {
-            auto* m = static_cast<abi::managed_tensor*>(managed);
-            if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
-                foreign_code([&] { m->deleter(m); });
-        }
-    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
-    }
+    TENON_API static void call_deleter(void* managed, bool versioned) noexcept;
 
     /// Description, flags and version, read once. Fails on a major version whose layout we do not know
     /// (nothing behind the flags is read then) and on a struct that carries the other kind's name.
@@ -73,46 +61,9 @@ public:
         std::uint64_t flags;
         abi::dl_version version;
     };
-    [[nodiscard]] result<description> describe() const noexcept {
-        if (managed_ == nullptr) return malformed("capsule", "there is no managed struct");
-        if (cannot_be(managed_)) return malformed("capsule", "the pointer cannot be a managed struct");
-        if (versioned_) {
-            const auto* m = static_cast<const abi::managed_tensor_versioned*>(managed_);
-            if (m->version.major != abi::dlpack_major) {
-                return refused("version", "DLPack major version not supported", m->version.major,
-                               abi::dlpack_major);
-            }
-            if (has_impossible_deleter()) return no_deleter();
-            return description{m->tensor, m->flags, m->version};
-        }
-        const abi::dl_tensor t = static_cast<const abi::managed_tensor*>(managed_)->tensor;
-        if (looks_versioned(t)) {
-            return malformed("capsule", "a versioned struct under the legacy name \"dltensor\"")
-                .with_advice("the producer must name it \"dltensor_versioned\"");
-        }
-        if (has_impossible_deleter()) return no_deleter();
-        return description{t, 0, {0, 0}};
-    }
+    [[nodiscard]] TENON_API result<description> describe() const noexcept;
 
 private:
-    [[nodiscard]] bool has_impossible_deleter() const noexcept {
-        return versioned_ ? detail::is_implausible_function(
-                                static_cast<const abi::managed_tensor_versioned*>(managed_)->deleter)
-                          : detail::is_implausible_function(
-                                static_cast<const abi::managed_tensor*>(managed_)->deleter);
-    }
-    static error no_deleter() noexcept { return malformed("deleter", "the pointer cannot be a function"); }
-
-    /// Read as legacy, a versioned struct has its version where `data` is (major 1 and a small minor, or any
-    /// small pair) and its flags, a small integer, where `shape` is.
-    static bool looks_versioned(const abi::dl_tensor& t) noexcept {
-        const auto head = reinterpret_cast<std::uintptr_t>(t.data);
-        const auto flags = reinterpret_cast<std::uintptr_t>(t.shape);
-        const std::uint64_t major = static_cast<std::uint64_t>(head) & 0xffffffffU;
-        const std::uint64_t minor = static_cast<std::uint64_t>(head) >> 32U;
-        return major >= 1 && major < 64 && minor < 256 && flags < 4096 && t.ndim != 0;
-    }
-
     void* managed_ = nullptr;
     bool versioned_ = false;
 };

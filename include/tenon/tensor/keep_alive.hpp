@@ -1,7 +1,6 @@
 // tenon/tensor/keep_alive.hpp: what keeps a tensor's memory alive: three words that release it once.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <new>
 #include <type_traits>
@@ -124,34 +123,6 @@ template <class Owner>
     if (kept == nullptr) return nullptr;
     out = keep_alive(kept, &box<Owner>::release);
     return &kept->object;
-}
-
-/// What several tensors keep alive together, until the last of them lets go.
-struct shared_owner : release_chain::link {
-    std::atomic<std::size_t> holders{1};
-    keep_alive owner;
-
-    explicit shared_owner(keep_alive&& o) noexcept : owner(std::move(o)) {}
-    static void release(void* self, void*) noexcept {
-        auto* const shared = static_cast<shared_owner*>(self);
-        if (shared->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_chain::run(shared);
-    }
-    static void let_go(link* self) noexcept { delete static_cast<shared_owner*>(self); }
-};
-
-/// A second holder of what `owner` keeps. Nothing to keep needs none; false when there is no memory for it,
-/// and `owner` is as it was.
-[[nodiscard]] inline bool share_owner(keep_alive& owner, keep_alive& out) noexcept {
-    if (owner.release_function() == nullptr) return true;
-    if (owner.release_function() != &shared_owner::release) {
-        auto* const shared = new (std::nothrow) shared_owner(std::move(owner));
-        if (shared == nullptr) return false;
-        owner = keep_alive(shared, &shared_owner::release);
-    }
-    auto* const shared = static_cast<shared_owner*>(owner.subject());
-    shared->holders.fetch_add(1, std::memory_order_relaxed);
-    out = keep_alive(shared, &shared_owner::release);
-    return true;
 }
 
 /// Calls `Deleter{}(pointer)`. One that throws has nobody to tell.

@@ -33,65 +33,15 @@ struct request {
 namespace detail {
 
 // Out of line, so that a check that is met stays small.
-TENON_COLD inline error dtype_unmet(dtype got, dtype wanted) noexcept {
-    if (wanted.code != got.code)
-        return refused("dtype", "another kind of element is needed (type codes)", got.code, wanted.code);
-    if (wanted.bits != got.bits)
-        return refused("dtype", "another size of element is needed (bits)", got.bits, wanted.bits);
-    return refused("dtype", "another number of lanes is needed", got.lanes, wanted.lanes);
-}
-TENON_COLD inline error device_unmet(device got, device wanted) noexcept {
-    if (wanted.type != got.type)
-        return refused("device", "another kind of device is needed", got.type, wanted.type);
-    return refused("device", "another device of this kind is needed", got.id, wanted.id);
-}
-TENON_COLD inline error kind_unmet(device got, std::int32_t wanted) noexcept {
-    return refused("device", "another kind of device is needed", got.type, wanted);
-}
-TENON_COLD inline error shape_unmet(extents got, extents wanted) noexcept {
-    if (got.size() != wanted.size()) {
-        return refused("ndim", "another number of axes is needed", static_cast<std::int64_t>(got.size()),
-                       static_cast<std::int64_t>(wanted.size()));
-    }
-    std::size_t axis = 0;
-    while (wanted[axis] == any || wanted[axis] == got[axis]) ++axis;
-    return refused("shape", "another extent is needed", got[axis], wanted[axis])
-        .at_axis(static_cast<std::int32_t>(axis));
-}
-TENON_COLD inline error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept {
-    return refused("data", "the address is not aligned as needed (bytes past alignment)",
-                   static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % wanted), 0)
-        .with_advice("pass an aligned copy");
-}
-TENON_COLD inline error space_unmet(device got, memory_space wanted) noexcept {
-    if (wanted == memory_space::accelerator)
-        return refused("device", "accelerator memory is needed and this is host memory", got.type);
-    return refused("device", "host memory is needed and this device's cannot be read there", got.type)
-        .with_advice("move it to the CPU first");
-}
-TENON_COLD inline error order_unmet(memory_order wanted) noexcept {
-    if (wanted == memory_order::c) {
-        return refused("strides", "row-major contiguous memory is needed")
-            .with_advice("make it contiguous first (numpy.ascontiguousarray, tensor.contiguous)");
-    }
-    return refused("strides", "column-major contiguous memory is needed")
-        .with_advice("make it so first (numpy.asfortranarray)");
-}
-TENON_COLD inline error writable_unmet(bool read_only) noexcept {
-    if (read_only) {
-        return refused("flags", "a writable tensor is needed and this one is read-only")
-            .with_advice("pass a writable array or a copy, or take it for reading only");
-    }
-    return refused("strides", "a writable tensor is needed and elements of this one may share memory")
-        .with_advice("pass a copy");
-}
-
-[[nodiscard]] inline bool fits_shape(extents got, extents wanted) noexcept {
-    if (got.size() != wanted.size()) return false;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i] != any && wanted[i] != got[i]) return false;
-    return true;
-}
+TENON_API error dtype_unmet(dtype got, dtype wanted) noexcept;
+TENON_API error device_unmet(device got, device wanted) noexcept;
+TENON_API error kind_unmet(device got, std::int32_t wanted) noexcept;
+TENON_API error shape_unmet(extents got, extents wanted) noexcept;
+TENON_API error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept;
+TENON_API error space_unmet(device got, memory_space wanted) noexcept;
+TENON_API error order_unmet(memory_order wanted) noexcept;
+TENON_API error writable_unmet(bool read_only) noexcept;
+[[nodiscard]] TENON_API bool fits_shape(extents got, extents wanted) noexcept;
 
 }  // namespace detail
 

@@ -1,26 +1,54 @@
 // tenon/tensor/tensor.hpp: an owned, validated, move-only tensor on any device.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <tenon/detail/config.hpp>
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor_info.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/tensor/validate.hpp>
 #include <tenon/value/axes.hpp>
 #include <tenon/value/error.hpp>
 
 namespace tenon {
+
+namespace detail {
+
+// What can be owned is known by what it can do: no container's or pointer's header is included for it.
+template <class V>
+concept packs_truth_values = !std::is_lvalue_reference_v<V> && requires(V& v) {
+    v.size();
+    v.flip();
+    requires std::is_same_v<typename std::remove_cvref_t<V>::value_type, bool>;
+};
+/// A container of elements side by side that frees them, as a span does not.
+template <class V>
+concept owning_container = !std::is_lvalue_reference_v<V> && !std::is_trivially_destructible_v<V> &&
+                           !describable<V> && requires(V& v) {
+                               { v.data() } -> std::same_as<typename V::value_type*>;
+                               { v.size() } -> std::convertible_to<std::size_t>;
+                           };
+template <class P>
+concept owning_pointer = !std::is_lvalue_reference_v<P> && requires(P& p) {
+    p.get_deleter();
+    p.release();
+    p[0];  // unique_ptr<T[]>, and not unique_ptr<T>
+};
+template <class P>
+concept sharing_pointer = requires(P& p) {
+    p.get();
+    { p.use_count() } -> std::convertible_to<long>;
+    typename P::element_type;
+};
+
+}  // namespace detail
 
 /// A tensor with something behind it that keeps its memory alive until this object goes. Thread-compatible:
 /// one thread at a time; destruction may happen on any thread its `keep_alive` allows.
@@ -36,78 +64,57 @@ public:
     }
     tensor(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or pass a tensor_ref");
     tensor& operator=(const tensor&) TENON_DELETED("a tensor has one owner: std::move it");
-    ~tensor() = default;
+    ~tensor() { delete[] heap_; }
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
-    [[nodiscard]] static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
-                                              abi::dl_version version, keep_alive& owner) noexcept {
-        return adopt_here(t, flags, version, owner);
-    }
+    [[nodiscard]] TENON_API static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
+                                                        abi::dl_version version, keep_alive& owner) noexcept;
 
     /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`
     /// are left as they were.
-    [[nodiscard]] static result<void> keep(const tensor_ref& checked, keep_alive& owner,
-                                           std::optional<tensor>& out) noexcept {
-        tensor& made = out.emplace(key{});
-        if (!made.reserve(checked.ndim_)) {
-            out.reset();
-            return out_of_memory("shape");
-        }
-        static_cast<tensor_ref&>(made) = checked;
-        // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `heap_` is a unique_ptr inside `out`
-        std::int64_t* const storage = made.storage();
-        for (std::int32_t i = 0; i < checked.ndim_; ++i) {
-            storage[i] = checked.shape_[i];
-            storage[checked.ndim_ + i] = checked.strides_[i];
-        }
-        made.shape_ = storage;
-        made.strides_ = storage + checked.ndim_;
-        made.owner_ = std::move(owner);
-        return {};
-    }
+    [[nodiscard]] TENON_API static result<void> keep(const tensor_ref& checked, keep_alive& owner,
+                                                     std::optional<tensor>& out) noexcept;
 
     /// Another tensor of the same memory: it is given back when both are gone. For a class that holds a
     /// tensor and hands it out again and again. One thread at a time, like everything that changes a tensor.
     /// Neither is a copy that nobody else sees from then on.
-    [[nodiscard]] result<tensor> share() noexcept {
-        keep_alive second;
-        if (!detail::share_owner(owner_, second)) return out_of_memory("owner");
-        flags_ &= ~abi::flag::is_copied;
-        std::optional<tensor> out;
-        if (auto ok = keep(*this, second, out); !ok) return ok.error();
-        return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
-    }
+    [[nodiscard]] TENON_API result<tensor> share() noexcept;
 
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
 
-    /// A vector becomes a tensor of its elements, row-major; the shape must have room for exactly those.
-    template <class T, class A>
-    [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values, const axes& shape) {
-        static_assert(
-            !std::is_same_v<T, bool>,
-            "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
+    /// A vector, or any container like it, becomes a tensor of its elements, row-major; the shape must have
+    /// room for exactly those.
+    template <detail::owning_container V>
+    [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
         const auto held = static_cast<std::int64_t>(values.size());
-        if (const auto wanted = element_count_of(shape); wanted && *wanted != held) {
-            const std::vector<T, A> gone = std::move(values);
-            return refused("shape", "it does not have as many elements as the vector", *wanted, held);
+        if (auto ok = check_count(shape, held); !ok) {
+            const V gone = std::move(values);
+            return ok.error();
         }
         return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
-    template <class T, class A>
-    [[nodiscard]] static result<tensor> own(std::vector<T, A>&& values) {
+    template <detail::owning_container V>
+    [[nodiscard]] static result<tensor> own(V&& values) {
         const auto size = values.size();
         return own(std::move(values), axes(size));
     }
-    /// An array of at least as many elements as the shape says: nobody can check that.
-    template <class T, class D>
-    [[nodiscard]] static result<tensor> own(std::unique_ptr<T[], D>&& values, const axes& shape,
-                                            tenon::device where = {}) {
-        static_assert(std::is_pointer_v<typename std::unique_ptr<T[], D>::pointer>,
+    template <detail::packs_truth_values V>
+    static result<tensor> own(V&& values, const axes& = {}) {
+        static_assert(
+            !detail::packs_truth_values<V>,
+            "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
+        return own(std::move(values));
+    }
+    /// An array behind a unique_ptr, of at least as many elements as the shape says: nobody can check that.
+    template <detail::owning_pointer P>
+    [[nodiscard]] static result<tensor> own(P&& values, const axes& shape, tenon::device where = {}) {
+        using D = typename P::deleter_type;
+        static_assert(std::is_pointer_v<typename P::pointer>,
                       "own: the unique_ptr must hold a plain pointer");
         const tensor_info info = tensor_info::contiguous(values.get(), shape, where);
         if constexpr (std::is_empty_v<D> && std::is_default_constructible_v<D>) {
             keep_alive owner;
-            if (values != nullptr) {
+            if (values.get() != nullptr) {
                 (void)detail::keep_deleted(values.get(), values.get_deleter(), owner);
                 (void)values.release();
             }
@@ -116,10 +123,12 @@ public:
             return own_moved(values, [&](auto&) { return info; });
         }
     }
-    template <class T>
-    [[nodiscard]] static result<tensor> own(std::shared_ptr<T> values, const axes& shape,
-                                            tenon::device where = {}) {
-        return own_moved(values, [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
+    /// Memory behind a shared_ptr, of which this is one holder more.
+    template <class P>
+        requires detail::sharing_pointer<std::remove_cvref_t<P>>
+    [[nodiscard]] static result<tensor> own(P&& values, const axes& shape, tenon::device where = {}) {
+        std::remove_cvref_t<P> held(std::forward<P>(values));
+        return own_moved(held, [&](auto& p) { return tensor_info::contiguous(p.get(), shape, where); });
     }
     /// Any object that says what it holds by a function `tensor_info describe(T&)` beside its class. It is
     /// moved to its final place first, so that memory inside the object itself may be described. A `describe`
@@ -168,7 +177,9 @@ public:
 
     /// For whatever cannot be owned, a word on why.
     template <class Owner>
-        requires(std::is_lvalue_reference_v<Owner> || !describable<Owner>)
+        requires(std::is_lvalue_reference_v<Owner> ||
+                 !(describable<Owner> || detail::owning_container<Owner> ||
+                   detail::packs_truth_values<Owner>))
     static result<tensor> own(Owner&&) {
         static_assert(!std::is_lvalue_reference_v<Owner>, "tensor::own: move the object in, with std::move");
         static_assert(
@@ -179,29 +190,18 @@ public:
     }
 
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
-    [[nodiscard]] static result<tensor> take(foreign& received) noexcept {
-        keep_alive owner(received.get(), received.is_versioned() ? release_versioned : release_legacy);
-        auto made = take_as(received, owner);
-        owner.disown();
-        return made;
-    }
+    [[nodiscard]] TENON_API static result<tensor> take(foreign& received) noexcept;
 
     /// `take`, with an owner of the caller's making in place of the bare deleter. On failure both arguments
     /// are left as they were.
-    [[nodiscard]] static result<tensor> take_as(foreign& received, keep_alive& owner) noexcept {
-        auto seen = received.describe();
-        if (!seen) return seen.error();
-        auto made = adopt(seen->tensor, seen->flags, seen->version, owner);
-        if (made) received.disown();
-        return made;
-    }
+    [[nodiscard]] TENON_API static result<tensor> take_as(foreign& received, keep_alive& owner) noexcept;
 
     /// Drops the claim on the memory without releasing it, for when the taking over must be undone.
     void disown() noexcept { owner_.disown(); }
     /// Leaves an empty tensor: releases what is still owned.
     void reset() noexcept {
         owner_.reset();
-        heap_.reset();
+        delete[] std::exchange(heap_, nullptr);
         static_cast<tensor_ref&>(*this) = tensor_ref(nothing{});
     }
     /// There is no way back: what a producer did not allow is not ours to allow.
@@ -227,40 +227,11 @@ public:
 private:
     static constexpr std::int32_t inline_rank = 5;
 
-    [[nodiscard]] static std::optional<std::int64_t> element_count_of(const axes& shape) noexcept {
-        for (const std::int64_t extent : shape.values())
-            if (extent < 0) return std::nullopt;  // the validator has the words for it
-        return shape.is_too_long() ? std::nullopt : element_count(shape.values());
-    }
-
-    /// `adopt`, inlined: what is known of a description when it is compiled need not be checked.
-    TENON_HOT [[nodiscard]] static result<tensor> adopt_here(const abi::dl_tensor& t, std::uint64_t flags,
-                                                             abi::dl_version version,
-                                                             keep_alive& owner) noexcept {
-        // Every path returns the one object, so that it is made where the caller wants it.
-        result<tensor> made(std::in_place, key{});
-        if (auto ok = detail::validator::check_arrays(t); !ok) {
-            made.fail(ok.error());
-            return made;
-        }
-        if (!made->reserve(t.ndim)) {
-            made.fail(out_of_memory("shape"));
-            return made;
-        }
-        if (auto ok = detail::validator::check(t, flags, version, made->storage(), *made); !ok)
-            made.fail(ok.error());
-        else
-            made->owner_ = std::move(owner);
-        return made;
-    }
-
-    TENON_HOT [[nodiscard]] static result<tensor> adopt_own(const tensor_info& info,
-                                                            keep_alive& owner) noexcept {
-        if (auto ok = info.check(); !ok) return ok.error();
-        auto made = adopt_here(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner);
-        if (made) made->stream_ = info.stream();
-        return made;
-    }
+    /// Whether the shape has room for exactly so many elements; what is wrong with a shape in itself is for
+    /// the validator to say.
+    [[nodiscard]] TENON_API static result<void> check_count(const axes& shape, std::int64_t held) noexcept;
+    [[nodiscard]] TENON_API static result<tensor> adopt_own(const tensor_info& info,
+                                                            keep_alive& owner) noexcept;
 
     /// Moves from `object`, describes, adopts: in this order.
     template <class Owner, class Describe>
@@ -276,18 +247,14 @@ private:
 
     tensor() noexcept {}  // NOLINT(modernize-use-equals-default): the validator fills in the rest
 
-    [[nodiscard]] bool reserve(std::int32_t rank) noexcept {
-        if (rank > inline_rank)
-            heap_.reset(new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)]);
-        return rank <= inline_rank || heap_ != nullptr;
-    }
-    std::int64_t* storage() noexcept { return heap_ ? heap_.get() : inline_; }
+    [[nodiscard]] bool reserve(std::int32_t rank) noexcept;
+    std::int64_t* storage() noexcept { return heap_ != nullptr ? heap_ : inline_; }
 
     void steal(tensor& other) noexcept {
         static_cast<tensor_ref&>(*this) = other;
         owner_ = std::move(other.owner_);
-        heap_ = std::move(other.heap_);
-        if (!heap_) {
+        delete[] std::exchange(heap_, std::exchange(other.heap_, nullptr));
+        if (heap_ == nullptr) {
             std::memcpy(inline_, other.inline_, sizeof inline_);  // all of it: quicker than the right amount
             shape_ = inline_;
             strides_ = inline_ + other.ndim_;
@@ -295,11 +262,8 @@ private:
         static_cast<tensor_ref&>(other) = tensor_ref(nothing{});
     }
 
-    static void release_versioned(void* m, void*) noexcept { foreign::call_deleter(m, true); }
-    static void release_legacy(void* m, void*) noexcept { foreign::call_deleter(m, false); }
-
     keep_alive owner_;
-    std::unique_ptr<std::int64_t[]> heap_;
+    std::int64_t* heap_ = nullptr;          // of the axes that do not fit below
     std::int64_t inline_[2 * inline_rank];  // shape, then strides; only the first 2 * ndim are ever read
 };
 

@@ -24,9 +24,8 @@ struct element_type {
     tenon::dtype type;
     bool known = true;
 
-    element_type(tenon::dtype t) noexcept : type(t) {}  // NOLINT(google-explicit-constructor)
-    element_type(std::string_view name) noexcept        // NOLINT(google-explicit-constructor)
-        : type(dtype_from_name(name).value_or(tenon::dtype{})), known(dtype_from_name(name).has_value()) {}
+    element_type(tenon::dtype t) noexcept : type(t) {}       // NOLINT(google-explicit-constructor)
+    TENON_API element_type(std::string_view name) noexcept;  // NOLINT(google-explicit-constructor)
     element_type(const char* name) noexcept : element_type(std::string_view(name)) {}  // NOLINT
 };
 
@@ -102,15 +101,11 @@ public:
     /// What is wrong with it that the validator cannot see: an unknown name, lists that do not fit together,
     /// an address no element can have.
     [[nodiscard]] result<void> check() const noexcept {
-        if (fault_.problem != nullptr) [[unlikely]]
-            return fault_;
         const std::uintptr_t address =
             reinterpret_cast<std::uintptr_t>(tensor_.data) + static_cast<std::uintptr_t>(tensor_.byte_offset);
         const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
-        if (off != 0 && !device().has_opaque_handle() && !has_zero_) [[unlikely]] {
-            return malformed("data", "the address is off the alignment of its elements, by bytes",
-                             static_cast<std::int64_t>(off));
-        }
+        if (fault_.problem != nullptr || off != 0) [[unlikely]]
+            return check_fault(off);
         return {};
     }
     /// In DLPack's words; a reference, because reading back whole what was just written field by field
@@ -145,18 +140,13 @@ private:
             storage_[i] = shape.values()[i];
             has_zero_ |= storage_[i] == 0;
         }
-        if (!type.known) [[unlikely]]
-            fault_ = refused("dtype", "there is no element type of this name")
-                         .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
-        if (shape.is_too_long()) [[unlikely]]
-            fault_ = refused("shape", "too many axes", static_cast<std::int64_t>(shape.size()), max_rank);
-        if (strides == nullptr) return;
-        tensor_.strides = storage_ + stored_rank();
-        if (strides->size() != shape.size()) [[unlikely]] {
-            fault_ = malformed("strides", "there is not one for each axis",
-                               static_cast<std::int64_t>(strides->size()));
+        if (!type.known || shape.is_too_long() || (strides != nullptr && strides->size() != shape.size()))
+            [[unlikely]] {
+            note_fault(type, shape, strides);
             return;
         }
+        if (strides == nullptr) return;
+        tensor_.strides = storage_ + stored_rank();
         for (std::size_t i = 0; i < stored_rank(); ++i) storage_[stored_rank() + i] = strides->values()[i];
     }
 
@@ -165,6 +155,8 @@ private:
         out.flags_ = on ? flags_ | flag : flags_ & ~flag;
         return out;
     }
+    TENON_API void note_fault(element_type type, const axes& shape, const axes* strides) noexcept;
+    [[nodiscard]] TENON_API result<void> check_fault(std::uintptr_t off) const noexcept;
     [[nodiscard]] std::size_t stored_rank() const noexcept { return static_cast<std::size_t>(tensor_.ndim); }
 
     abi::dl_tensor tensor_;  // its arrays are in `storage_`; null strides mean row-major

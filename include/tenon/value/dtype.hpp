@@ -1,7 +1,6 @@
 // tenon/value/dtype.hpp: the element type of a tensor, and the C++ types that correspond to one.
 #pragma once
 
-#include <complex>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -100,13 +99,15 @@ template <>
 struct dtype_traits<double> {
     static constexpr dtype value{abi::type_code::float_, 64};
 };
-template <>
-struct dtype_traits<std::complex<float>> {
-    static constexpr dtype value{abi::type_code::complex, 64};
-};
-template <>
-struct dtype_traits<std::complex<double>> {
-    static constexpr dtype value{abi::type_code::complex, 128};
+/// std::complex, and whatever is made like it (thrust's, CCCL's): a pair of numbers, real and imaginary.
+template <template <class> class Complex, class Part>
+    requires(std::same_as<Part, float> || std::same_as<Part, double>) && requires(Complex<Part> z) {
+        { z.real() } -> std::convertible_to<Part>;
+        { z.imag() } -> std::convertible_to<Part>;
+        requires sizeof(z) == 2 * sizeof(Part);
+    }
+struct dtype_traits<Complex<Part>> {
+    static constexpr dtype value{abi::type_code::complex, static_cast<std::uint8_t>(sizeof(Part) * 16)};
 };
 #if defined(__STDCPP_FLOAT16_T__)
 template <>

@@ -72,22 +72,6 @@ static_assert([] {
 
 inline constexpr bool little_endian = std::endian::native == std::endian::little;
 
-/// True for a byte-order mark that means this machine's own order for elements of `itemsize` bytes.
-constexpr bool is_native_order(char mark, std::size_t itemsize) noexcept {
-    if (itemsize == 1) return true;
-    switch (mark) {
-        case '@':
-        case '=':
-            return true;
-        case '<':
-            return little_endian;
-        case '>':
-        case '!':
-            return !little_endian;
-        default:
-            return false;
-    }
-}
 }  // namespace detail
 
 constexpr const dtype_entry* find_dtype(dtype t) noexcept {
@@ -121,85 +105,6 @@ TENON_HOT [[nodiscard]] constexpr bool is_known(dtype t) noexcept {
 }
 
 /// "float32", or "dtype(code=42, bits=8, lanes=1)" for what has no name.
-[[nodiscard]] inline std::string name(dtype t) {
-    if (const dtype_entry* e = find_dtype(t)) return std::string(e->name);
-    return "dtype(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
-           ", lanes=" + std::to_string(t.lanes) + ")";
-}
-
-/// Why a format string could not be read as an element type.
-enum class format_fault { none, byte_swapped, unsupported, size_mismatch };
-
-struct parsed_format {
-    dtype type{};
-    format_fault fault = format_fault::none;
-};
-
-/// Reads a NumPy typestr ("<f4", "|b1"). Only kinds with a fixed meaning are taken (no void, string, time).
-[[nodiscard]] constexpr parsed_format dtype_from_typestr(std::string_view s) noexcept {
-    if (s.size() < 3) return {{}, format_fault::unsupported};
-    const char mark = s[0];
-    if (mark != '<' && mark != '>' && mark != '=' && mark != '|') return {{}, format_fault::unsupported};
-    for (const dtype_entry& e : detail::dtype_table) {
-        if (e.typestr.empty() || e.typestr != s.substr(1)) continue;
-        if (!detail::is_native_order(mark, e.type.itemsize())) return {{}, format_fault::byte_swapped};
-        return {e.type};
-    }
-    return {{}, format_fault::unsupported};
-}
-
-namespace detail {
-/// For each one-letter buffer format, its line in the table plus one; zero for none. The complex numbers have
-/// two spellings: a letter in Python 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
-TENON_PRIVATE inline constexpr auto line_of_letter = [] {
-    std::array<std::uint8_t, 128> lines{};
-    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-        const std::string_view format = dtype_table[i].buffer_format;
-        const char letter = format.size() == 1 ? format[0]
-                            : format == "Zf"   ? 'F'
-                            : format == "Zd"   ? 'D'
-                                               : '\0';
-        if (letter != '\0') lines[static_cast<unsigned char>(letter)] = static_cast<std::uint8_t>(i + 1);
-    }
-    return lines;
-}();
-
-constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcept {
-    if (format.size() == 1 && static_cast<unsigned char>(format[0]) < line_of_letter.size()) {
-        const std::uint8_t line = line_of_letter[static_cast<unsigned char>(format[0])];
-        return line != 0 ? &dtype_table[line - 1U] : nullptr;
-    }
-    for (const dtype_entry& e : dtype_table)
-        if (!e.buffer_format.empty() && e.buffer_format == format) return &e;
-    return nullptr;
-}
-
-/// The marks of byte order a buffer format may begin with.
-constexpr bool is_order_mark(char c) noexcept {
-    return c == '@' || c == '=' || c == '<' || c == '>' || c == '!';
-}
-}  // namespace detail
-
-/// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
-/// a structure, a repeat count, a pointer or a string is not an element type.
-[[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
-                                                               std::size_t itemsize) noexcept {
-    char mark = '@';
-    if (!s.empty() && detail::is_order_mark(s[0])) {
-        mark = s[0];
-        s.remove_prefix(1);
-    }
-    // Letters whose size depends on the platform or the mark, and 'c' (one raw byte), are respelled first.
-    const char first = s.size() == 1 ? s[0] : '\0';
-    if (first == 'l' || first == 'n') s = itemsize == 8 ? "q" : itemsize == 4 && first == 'l' ? "i" : "x";
-    if (first == 'L' || first == 'N') s = itemsize == 8 ? "Q" : itemsize == 4 && first == 'L' ? "I" : "x";
-    if (first == 'c') s = "B";
-    if (s == "x" && first != 'x') return {{}, format_fault::size_mismatch};
-    const dtype_entry* const entry = detail::find_buffer_format(s);
-    if (entry == nullptr) return {{}, format_fault::unsupported};
-    if (entry->type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
-    if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
-    return {entry->type};
-}
+[[nodiscard]] TENON_API std::string name(dtype t);
 
 }  // namespace tenon

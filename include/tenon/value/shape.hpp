@@ -1,8 +1,6 @@
 // tenon/value/shape.hpp: sizes, spans, strides and contiguity, in arithmetic that cannot overflow.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -114,7 +112,7 @@ constexpr void fill_row_major(extents shape, std::int64_t* strides) noexcept {
     std::int64_t step = 1;
     for (std::size_t i = shape.size(); i-- > 0;) {
         strides[i] = step;
-        if (detail::mul_overflows(step, std::max<std::int64_t>(shape[i], 1), step)) step = 1;
+        if (detail::mul_overflows(step, shape[i] > 1 ? shape[i] : 1, step)) step = 1;
     }
 }
 
@@ -145,30 +143,6 @@ constexpr bool is_compact(extents shape, extents strides) noexcept {
 
 /// True when two index tuples may meet in one element (a broadcast axis, a sliding window). Conservative: an
 /// exotic layout that interleaves without meeting counts as overlapping.
-[[nodiscard]] inline bool may_overlap(extents shape, extents strides) noexcept {
-    struct axis {
-        std::int64_t extent, step;
-    };
-    std::array<axis, static_cast<std::size_t>(max_rank)> axes;
-    std::size_t n = 0;
-    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] == 1) continue;
-        if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size())
-            return true;
-        axes[n++] = {shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
-    }
-    std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(n),
-              [](const axis& a, const axis& b) { return a.step < b.step; });
-    std::int64_t covered = 0;  // the highest offset the faster axes reach
-    for (std::size_t i = 0; i < n; ++i) {
-        if (axes[i].step <= covered) return true;
-        std::int64_t reach = 0;
-        if (detail::mul_overflows(axes[i].extent - 1, axes[i].step, reach) ||
-            detail::add_overflows(covered, reach, covered))
-            return true;
-    }
-    return false;
-}
+[[nodiscard]] TENON_API bool may_overlap(extents shape, extents strides) noexcept;
 
 }  // namespace tenon

@@ -5,9 +5,9 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/taken.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/tensor_info.hpp>
+#include "../../tensor/managed.hpp"
 #include "../runtime/interpreter.hpp"
 #include "make_capsule.hpp"
 

@@ -8,11 +8,11 @@
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include "../../gpu/device_memory.hpp"
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
+#include "../../tensor/managed.hpp"
 #include "../import/stream.hpp"
 #include "../library/current_stream.hpp"
 #include "../library/gradient.hpp"

@@ -13,10 +13,10 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/validate.hpp>
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
+#include "../../tensor/managed.hpp"
 #include "../import/capsule.hpp"
 #include "../runtime/driver.hpp"
 #include "../runtime/interpreter.hpp"

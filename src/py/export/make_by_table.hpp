@@ -14,10 +14,10 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
+#include "../../tensor/managed.hpp"
 #include "../library/current_stream.hpp"
 #include "../runtime/driver.hpp"
 

@@ -7,7 +7,7 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
-#include <tenon/tensor/managed.hpp>
+#include "../../tensor/managed.hpp"
 #include "../import/capsule.hpp"
 
 namespace tenon::py {

@@ -13,6 +13,7 @@
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
+#include "../../value/formats.hpp"
 #include "../runtime/interpreter.hpp"
 
 namespace tenon::py {

@@ -7,8 +7,8 @@
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/request.hpp>
+#include "../../tensor/managed.hpp"
 #include "../runtime/interpreter.hpp"
 
 namespace tenon::py {

@@ -14,8 +14,8 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
-#include <tenon/tensor/managed.hpp>
 #include <tenon/value/shape.hpp>
+#include "../../tensor/managed.hpp"
 #include "../library/current_stream.hpp"
 #include "../library/torch_library.hpp"
 #include "../runtime/interpreter.hpp"

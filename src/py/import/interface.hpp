@@ -16,6 +16,7 @@
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
+#include "../../value/formats.hpp"
 #include "buffer_view.hpp"
 
 namespace tenon::py {

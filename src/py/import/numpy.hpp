@@ -17,6 +17,7 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../../value/formats.hpp"
 #include "../library/numpy_abi.hpp"
 #include "../runtime/interpreter.hpp"
 #include "buffer_view.hpp"

@@ -8,7 +8,6 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/foreign_code.hpp>
-#include <tenon/detail/readable.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
@@ -16,6 +15,7 @@
 #include <tenon/py/ref.hpp>
 #include <tenon/value/device.hpp>
 #include "../../gpu/until_done.hpp"
+#include "../../memory/readable.hpp"
 #include "../import/capsule.hpp"
 #include "../import/type_plan.hpp"
 #include "frameworks.hpp"

@@ -1,0 +1,61 @@
+// src/tensor/foreign.cpp: what a received struct says, and letting go of it.
+#include <cstdint>
+
+#include <tenon/detail/foreign_code.hpp>
+#include <tenon/tensor/foreign.hpp>
+
+namespace tenon {
+
+namespace detail {
+
+inline error no_deleter() noexcept { return malformed("deleter", "the pointer cannot be a function"); }
+
+/// Read as legacy, a versioned struct has its version where `data` is (major 1 and a small minor, or any
+/// small pair) and its flags, a small integer, where `shape` is.
+[[nodiscard]] inline bool looks_versioned(const abi::dl_tensor& t) noexcept {
+    const auto head = reinterpret_cast<std::uintptr_t>(t.data);
+    const auto flags = reinterpret_cast<std::uintptr_t>(t.shape);
+    const std::uint64_t major = static_cast<std::uint64_t>(head) & 0xffffffffU;
+    const std::uint64_t minor = static_cast<std::uint64_t>(head) >> 32U;
+    return major >= 1 && major < 64 && minor < 256 && flags < 4096 && t.ndim != 0;
+}
+
+}  // namespace detail
+
+TENON_INLINE void foreign::call_deleter(void* managed, bool versioned) noexcept try {
+    if (cannot_be(managed)) return;
+    if (versioned) {
+        auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
+        if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
+            foreign_code([&] { m->deleter(m); });
+    } else {
+        auto* m = static_cast<abi::managed_tensor*>(managed);
+        if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
+            foreign_code([&] { m->deleter(m); });
+    }
+} catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
+}
+
+TENON_INLINE result<foreign::description> foreign::describe() const noexcept {
+    if (managed_ == nullptr) return malformed("capsule", "there is no managed struct");
+    if (cannot_be(managed_)) return malformed("capsule", "the pointer cannot be a managed struct");
+    if (versioned_) {
+        const auto* m = static_cast<const abi::managed_tensor_versioned*>(managed_);
+        if (m->version.major != abi::dlpack_major) {
+            return refused("version", "DLPack major version not supported", m->version.major,
+                           abi::dlpack_major);
+        }
+        if (detail::is_implausible_function(m->deleter)) return detail::no_deleter();
+        return description{m->tensor, m->flags, m->version};
+    }
+    const auto* m = static_cast<const abi::managed_tensor*>(managed_);
+    const abi::dl_tensor t = m->tensor;
+    if (detail::looks_versioned(t)) {
+        return malformed("capsule", "a versioned struct under the legacy name \"dltensor\"")
+            .with_advice("the producer must name it \"dltensor_versioned\"");
+    }
+    if (detail::is_implausible_function(m->deleter)) return detail::no_deleter();
+    return description{t, 0, {0, 0}};
+}
+
+}  // namespace tenon

@@ -1,0 +1,194 @@
+// src/tensor/managed.hpp: a tensor leaves as DLPack's managed struct, in one allocation, for any C
+// consumer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/tensor/keep_alive.hpp>
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/tensor_info.hpp>
+#include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/tensor/validate.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+
+namespace tenon {
+
+/// How a tensor is to be shown to its consumer.
+struct export_view {
+    bool fresh_copy = false;  ///< made for this consumer alone, which may do with it what it likes
+    bool as_cpu = false;      ///< host memory of any kind, shown as the CPU's
+    std::optional<device> as_device = {};  ///< managed memory, shown as that device's
+};
+
+namespace detail {
+
+/// One allocation: the managed struct, what keeps the memory alive, then shape and strides.
+template <class Managed>
+struct managed_block : release_chain::link {
+    Managed managed;
+    keep_alive owner;
+    bool* released;  ///< set when it goes, for whoever hands it to a function that may or may not let it go
+    std::uint64_t marks;  ///< what the struct has no flags for, for when it comes back to us
+
+    std::int64_t* metadata() noexcept { return reinterpret_cast<std::int64_t*>(this + 1); }
+
+    static managed_block* of(Managed* m) noexcept { return static_cast<managed_block*>(m->manager_ctx); }
+
+    static void release(Managed* self) noexcept {
+        managed_block* const block = of(self);
+        if (block->released != nullptr) *block->released = true;
+        if (block->owner.keeps_plain_memory())
+            let_go(block);
+        else
+            release_chain::run(block);
+    }
+    static void let_go(release_chain::link* self) noexcept {
+        auto* const block = static_cast<managed_block*>(self);
+        {
+            const keep_alive owner = std::move(block->owner);
+            block->~managed_block();
+            std::free(block);
+        }
+    }
+};
+
+/// The block around a struct of our own making; null for one of anybody else's.
+template <class Managed>
+[[nodiscard]] inline const managed_block<Managed>* own_block(Managed* m) noexcept {
+    if (m->deleter != &managed_block<Managed>::release) return nullptr;
+    const managed_block<Managed>* const block = managed_block<Managed>::of(m);
+    return &block->managed == m ? block : nullptr;
+}
+
+/// What a struct of our own making remembers beyond its flags; nothing for one of anybody else's.
+template <class Managed>
+[[nodiscard]] inline std::uint64_t marks_of(Managed* m) noexcept {
+    const managed_block<Managed>* const block = own_block(m);
+    return block != nullptr ? block->marks : 0;
+}
+
+/// DLPack has one number for host memory, wherever the hardware that pinned it counts (P42).
+[[nodiscard]] inline abi::dl_device exported_device(device where, export_view how) noexcept {
+    if (how.as_cpu) return device{}.to_abi();
+    if (how.as_device) return how.as_device->to_abi();
+    return where.is_host_accessible() ? abi::dl_device{where.type, 0} : where.to_abi();
+}
+
+/// The description of a tensor for consumers, less shape and strides. Consumers that ignore `byte_offset` are
+/// common, so it is folded into the address wherever there is one; nothing has no address.
+[[nodiscard]] inline abi::dl_tensor exported_tensor(const tensor_ref& t, export_view how) noexcept {
+    const bool fold = !t.device().has_opaque_handle();
+    void* const data = t.empty() ? nullptr : fold ? t.data() : t.base();
+    return {data,    exported_device(t.device(), how),       t.ndim(), t.dtype().to_abi(), nullptr,
+            nullptr, fold || t.empty() ? 0 : t.byte_offset()};
+}
+
+/// "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no other.
+[[nodiscard]] inline std::uint64_t exported_flags(const tensor_ref& t, export_view how) noexcept {
+    return (t.flags() & abi::flag::all_known & ~abi::flag::is_copied) |
+           (how.fresh_copy ? abi::flag::is_copied : 0);
+}
+
+}  // namespace detail
+
+/// Whether the struct can say what there is to say: a legacy one has no flags.
+template <class Managed>
+[[nodiscard]] result<void> can_leave_as(const tensor_ref& t) noexcept {
+    if constexpr (std::is_same_v<Managed, abi::managed_tensor>) {
+        if (!t.may_leave_as_legacy()) {
+            return refused("max_version",
+                           "a read-only tensor cannot leave as a legacy DLPack struct, which "
+                           "has no flag for it")
+                .with_advice(
+                    "the consumer must pass max_version=(1, 0) or later, or ask for a copy; "
+                    "Tensor.to() shares it with libraries that never write");
+        }
+        if (t.is_subbyte_padded()) {
+            return refused("max_version",
+                           "padded sub-byte elements cannot leave as a legacy DLPack struct, "
+                           "which has no flag for them")
+                .with_advice("the consumer must pass max_version=(1, 0) or later");
+        }
+    }
+    return {};
+}
+
+namespace detail {
+
+/// Room for a struct of this many axes; null when there is no memory.
+template <class Managed>
+TENON_HOT [[nodiscard]] inline managed_block<Managed>* new_block(std::size_t rank) noexcept {
+    void* const room = std::malloc(sizeof(managed_block<Managed>) + 2 * rank * sizeof(std::int64_t));
+    return room != nullptr ? new (room) managed_block<Managed> : nullptr;
+}
+
+/// Fills a block whose axes are in place.
+template <class Managed>
+TENON_HOT inline Managed* fill_block(managed_block<Managed>* block, const tensor_ref& t, keep_alive& owner,
+                                     export_view how) noexcept {
+    if constexpr (std::is_same_v<Managed, abi::managed_tensor_versioned>) {
+        block->managed.version = {abi::dlpack_major, abi::dlpack_minor};
+        block->managed.flags = exported_flags(t, how);
+    }
+    block->managed.tensor = exported_tensor(t, how);
+    block->managed.tensor.shape = block->metadata();
+    block->managed.tensor.strides = block->metadata() + t.ndim();
+    block->managed.manager_ctx = block;
+    block->managed.deleter = &managed_block<Managed>::release;
+    block->owner = std::move(owner);
+    block->released = nullptr;
+    block->marks = validator::marks_of(t);
+    return &block->managed;
+}
+
+}  // namespace detail
+
+/// A managed struct over memory that `owner` keeps alive, `owner` moved into it; null when there is no memory
+/// for it, and then `owner` is left as it was. The caller has asked `can_leave_as`. Its deleter may be called
+/// on any thread.
+template <class Managed>
+[[nodiscard]] Managed* make_managed(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
+    const auto rank = static_cast<std::size_t>(t.ndim());
+    auto* const block = detail::new_block<Managed>(rank);
+    if (block == nullptr) return nullptr;
+    std::int64_t* const metadata = block->metadata();
+    for (std::size_t i = 0; i < rank; ++i) {
+        metadata[i] = t.shape(i);
+        metadata[rank + i] = t.stride(i);
+    }
+    return detail::fill_block(block, t, owner, how);
+}
+
+/// A managed struct straight from a description, with no tensor in between: checked as `tensor::own` checks.
+/// On failure `owner` is left as it was.
+template <class Managed>
+TENON_HOT [[nodiscard]] inline result<Managed*> make_managed(const tensor_info& info,
+                                                             keep_alive& owner) noexcept {
+    struct checked : tensor_ref {
+    } t;
+    if (auto ok = info.check(); !ok) [[unlikely]]
+        return ok.error();
+    auto* const block = detail::new_block<Managed>(info.shape().size());
+    if (block == nullptr) [[unlikely]]
+        return out_of_memory("managed struct");
+    auto ok = detail::validator::check(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
+                                       block->metadata(), t);
+    if (ok) ok = can_leave_as<Managed>(t);
+    if (!ok) [[unlikely]] {
+        block->~managed_block();
+        std::free(block);
+        return ok.error();
+    }
+    return detail::fill_block(block, t, owner, {});
+}
+
+}  // namespace tenon

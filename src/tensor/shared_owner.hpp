@@ -1,0 +1,41 @@
+// src/tensor/shared_owner.hpp: one owner that several tensors have in common.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <new>
+#include <utility>
+
+#include <tenon/tensor/keep_alive.hpp>
+
+namespace tenon::detail {
+
+/// What several tensors keep alive together, until the last of them lets go.
+struct shared_owner : release_chain::link {
+    std::atomic<std::size_t> holders{1};
+    keep_alive owner;
+
+    explicit shared_owner(keep_alive&& o) noexcept : owner(std::move(o)) {}
+    static void release(void* self, void*) noexcept {
+        auto* const shared = static_cast<shared_owner*>(self);
+        if (shared->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_chain::run(shared);
+    }
+    static void let_go(link* self) noexcept { delete static_cast<shared_owner*>(self); }
+};
+
+/// A second holder of what `owner` keeps. Nothing to keep needs none; false when there is no memory for it,
+/// and `owner` is as it was.
+[[nodiscard]] inline bool share_owner(keep_alive& owner, keep_alive& out) noexcept {
+    if (owner.release_function() == nullptr) return true;
+    if (owner.release_function() != &shared_owner::release) {
+        auto* const shared = new (std::nothrow) shared_owner(std::move(owner));
+        if (shared == nullptr) return false;
+        owner = keep_alive(shared, &shared_owner::release);
+    }
+    auto* const shared = static_cast<shared_owner*>(owner.subject());
+    shared->holders.fetch_add(1, std::memory_order_relaxed);
+    out = keep_alive(shared, &shared_owner::release);
+    return true;
+}
+
+}  // namespace tenon::detail

@@ -1,0 +1,105 @@
+// src/tensor/tensor.cpp: how a tensor comes to own what it shows, and shares it.
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/validate.hpp>
+
+#include "shared_owner.hpp"
+
+namespace tenon {
+
+namespace detail {
+
+inline void release_managed_versioned(void* m, void*) noexcept { foreign::call_deleter(m, true); }
+inline void release_managed_legacy(void* m, void*) noexcept { foreign::call_deleter(m, false); }
+
+}  // namespace detail
+
+inline bool tensor::reserve(std::int32_t rank) noexcept {
+    if (rank > inline_rank) heap_ = new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)];
+    return rank <= inline_rank || heap_ != nullptr;
+}
+
+TENON_INLINE result<tensor> tensor::adopt(const abi::dl_tensor& t, std::uint64_t flags,
+                                          abi::dl_version version, keep_alive& owner) noexcept {
+    // Every path returns the one object, so that it is made where the caller wants it.
+    result<tensor> made(std::in_place, key{});
+    if (auto ok = detail::validator::check_arrays(t); !ok) {
+        made.fail(ok.error());
+        return made;
+    }
+    if (!made->reserve(t.ndim)) {
+        made.fail(out_of_memory("shape"));
+        return made;
+    }
+    if (auto ok = detail::validator::check(t, flags, version, made->storage(), *made); !ok)
+        made.fail(ok.error());
+    else
+        made->owner_ = std::move(owner);
+    return made;
+}
+
+TENON_INLINE result<tensor> tensor::adopt_own(const tensor_info& info, keep_alive& owner) noexcept {
+    if (auto ok = info.check(); !ok) return ok.error();
+    auto made = adopt(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}, owner);
+    if (made) made->stream_ = info.stream();
+    return made;
+}
+
+TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
+    for (const std::int64_t extent : shape.values())
+        if (extent < 0) return {};
+    const auto wanted = shape.is_too_long() ? std::nullopt : element_count(shape.values());
+    if (!wanted || *wanted == held) return {};
+    return refused("shape", "it does not have as many elements as the vector", *wanted, held);
+}
+
+TENON_INLINE result<void> tensor::keep(const tensor_ref& checked, keep_alive& owner,
+                                       std::optional<tensor>& out) noexcept {
+    tensor& made = out.emplace(key{});
+    if (!made.reserve(checked.ndim_)) {
+        out.reset();
+        return out_of_memory("shape");
+    }
+    static_cast<tensor_ref&>(made) = checked;
+    // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDeleteLeaks): `heap_` is a unique_ptr inside `out`
+    std::int64_t* const storage = made.storage();
+    for (std::int32_t i = 0; i < checked.ndim_; ++i) {
+        storage[i] = checked.shape_[i];
+        storage[checked.ndim_ + i] = checked.strides_[i];
+    }
+    made.shape_ = storage;
+    made.strides_ = storage + checked.ndim_;
+    made.owner_ = std::move(owner);
+    return {};
+}
+
+TENON_INLINE result<tensor> tensor::share() noexcept {
+    keep_alive second;
+    if (!detail::share_owner(owner_, second)) return out_of_memory("owner");
+    flags_ &= ~abi::flag::is_copied;
+    std::optional<tensor> out;
+    if (auto ok = keep(*this, second, out); !ok) return ok.error();
+    return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
+}
+
+TENON_INLINE result<tensor> tensor::take(foreign& received) noexcept {
+    keep_alive owner(received.get(), received.is_versioned() ? detail::release_managed_versioned
+                                                             : detail::release_managed_legacy);
+    auto made = take_as(received, owner);
+    owner.disown();
+    return made;
+}
+
+TENON_INLINE result<tensor> tensor::take_as(foreign& received, keep_alive& owner) noexcept {
+    auto seen = received.describe();
+    if (!seen) return seen.error();
+    auto made = adopt(seen->tensor, seen->flags, seen->version, owner);
+    if (made) received.disown();
+    return made;
+}
+
+}  // namespace tenon
