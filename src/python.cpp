@@ -1,2 +1,11 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
-#include <tenon/py.hpp>
+#include "py/export/capsule.cpp"
+#include "py/export/empty_like.cpp"
+#include "py/export/exchange_table.cpp"
+#include "py/export/like.cpp"
+#include "py/export/producer.cpp"
+#include "py/export/protocols.cpp"
+#include "py/export/tensor_type.cpp"
+#include "py/import/acquire.cpp"
+#include "py/import/from_python.cpp"
+#include "py/runtime/raise.cpp"

@@ -4,6 +4,9 @@
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
+#include <tenon/py/producer.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
 #include <tenon/tenon.hpp>
 
 #include <tenon/detail/python_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind them

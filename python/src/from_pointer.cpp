@@ -1,4 +1,5 @@
 // python/src/from_pointer.cpp: memory that is known by its address alone becomes a Tensor.
+#include "../../src/py/runtime/exceptions.hpp"
 #include <atomic>
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,6 @@
 // python/src/inspect.cpp: what can be said of an object or a capsule by looking at it: the compiled half of
 // `tenon.inspect`.
+#include "../../src/py/runtime/exceptions.hpp"
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>

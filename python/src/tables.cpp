@@ -8,9 +8,10 @@
 #include <tenon/value/dtype_names.hpp>
 #include "../../src/value/number.hpp"
 #include "../../src/py/runtime/arguments.hpp"
-#include <tenon/py/call.hpp>
+#include "../../src/py/runtime/call.hpp"
 #include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>
+#include "../../src/py/runtime/exceptions.hpp"
 #include <tenon/py/ref.hpp>
 
 #include "functions.hpp"

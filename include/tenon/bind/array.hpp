@@ -17,7 +17,6 @@
 #include <tenon/bind/properties.hpp>
 #include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/attached.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
@@ -27,6 +26,7 @@
 #include <tenon/tensor/view.hpp>
 #include <tenon/value/axes.hpp>
 #include "../../../src/py/library/current_stream.hpp"
+#include "../../../src/py/runtime/attached.hpp"
 
 namespace tenon {
 

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include <tenon/bind/refusal.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../../../src/py/runtime/call.hpp"
 
 namespace tenon {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include "../../../src/py/runtime/call.hpp"
 
 namespace tenon::bind {
 

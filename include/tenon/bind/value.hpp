@@ -19,12 +19,12 @@
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/explain.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor.hpp>
+#include "../../../src/py/runtime/call.hpp"
 
 namespace tenon::bind {
 

@@ -6,8 +6,6 @@
 #define PY_SSIZE_T_CLEAN
 #endif
 #include <Python.h>
-// After it: the members of types, which 3.12 moved into it.
-#include <structmember.h>
 
 #include <tenon/detail/config.hpp>
 

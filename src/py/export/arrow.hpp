@@ -16,9 +16,12 @@
 #include "../../arrow/managed.hpp"
 #include "../../gpu/stream_order.hpp"
 #include "../import/arrow_capsule.hpp"
+#include "../import/rung.hpp"
 #include "../runtime/arguments.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py {

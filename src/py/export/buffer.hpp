@@ -7,6 +7,7 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../runtime/exceptions.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py {

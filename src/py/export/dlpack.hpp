@@ -13,13 +13,16 @@
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
 #include "../../tensor/managed.hpp"
+#include "../import/rung.hpp"
 #include "../import/stream.hpp"
 #include "../library/current_stream.hpp"
 #include "../library/gradient.hpp"
 #include "../runtime/arguments.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "make_capsule.hpp"
 
 namespace tenon::py {

@@ -1,4 +1,4 @@
-// src/py/export/exchange_table.hpp: the C exchange table that a type of ours publishes, all five functions.
+// src/py/export/exchange_table.hpp: what the functions of an exchange table of ours have in common.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,17 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/memory/allocate.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
+#include <tenon/py/producer.hpp>
 #include <tenon/tensor/foreign.hpp>
+#include <tenon/tensor/managed.hpp>
+#include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/validate.hpp>
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
+
 #include "../../tensor/managed.hpp"
 #include "../import/capsule.hpp"
 #include "../runtime/driver.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 
 namespace tenon::py {
 
@@ -100,97 +98,5 @@ inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
 }
 
 }  // namespace detail
-
-/// The table of the type whose objects `Source` reads:
-///   `const tensor_ref* Source::read(PyObject*, acquired&)`   the tensor, maybe in the room given; or null
-///                                                            with an exception set
-///   `bool Source::is_own(PyObject*, const interpreter&)`   whether it can: not by what the object says
-///   `Source::lends`   whether axes and memory stay as they are for as long as the object lives
-///   `PyObject* Source::wrap(tensor&&)`   a new producer object; null with an exception set, and the tensor
-///                                        left as it was
-template <class Source>
-struct TENON_PRIVATE exchange_table {
-    static const abi::exchange_api table;
-
-    /// A new capsule for the attribute.
-    [[nodiscard]] static PyObject* capsule() noexcept {
-        return PyCapsule_New(const_cast<abi::exchange_api*>(&table), capsule_exchange_api, nullptr);
-    }
-
-    /// The tensor of an object of this type; BufferError for any other, and for a null place for the result.
-    /// Whoever calls got the table from the object's type, but any class may publish a table that it has from
-    /// another.
-    [[nodiscard]] static const tensor_ref* checked(PyObject* obj, const void* out, acquired& room,
-                                                   const interpreter& here) noexcept {
-        if (out == nullptr) {
-            return raise(malformed("exchange table", "there is no place for the result"), "tenon: ");
-        }
-        if (obj == nullptr || !Source::is_own(obj, here)) {
-            PyErr_Format(PyExc_BufferError, "tenon: the exchange table is not that of '%.100s' objects",
-                         obj != nullptr ? Py_TYPE(obj)->tp_name : "null");
-            return nullptr;
-        }
-        const tensor_ref* const t = Source::read(obj, room);
-        return t != nullptr && is_ready_by_default(*t, obj) ? t : nullptr;
-    }
-
-    /// The table says that work on memory of ours is on the default stream: where it is on another, that one
-    /// has to wait.
-    [[nodiscard]] static bool is_ready_by_default(const tensor_ref& t, PyObject* obj) noexcept {
-        const device where = t.device();
-        if (!where.is_cuda_memory() && !where.is_rocm_memory()) return true;
-        if constexpr (requires { Source::ready(obj); }) {
-            const gpu::ready_event& ready = Source::ready(obj);
-            if (ready.is_captured()) return true;
-            if (ready)
-                return detail::succeeded(
-                    detail::without_gil([&] { return gpu::order_after(where, ready, nullptr); }));
-        }
-        if (t.stream() == gpu::default_stream(where)) return true;
-        return detail::succeeded(
-            detail::without_gil_if(Source::lends, [&] { return gpu::order(where, t.stream(), nullptr); }));
-    }
-
-    static int own(void* obj, abi::managed_tensor_versioned** out) noexcept {
-        interpreter* const here = interpreter::current();
-        if (here == nullptr) return -1;
-        acquired room;
-        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), out, room, *here);
-        if (t == nullptr) return -1;
-        keep_alive owner = gpu::released_late(detail::keep_object(static_cast<PyObject*>(obj), here),
-                                              t->device(), t->stream(), nullptr);
-        *out = make_managed<abi::managed_tensor_versioned>(*t, owner);
-        if (*out != nullptr) return 0;
-        PyErr_NoMemory();
-        return -1;
-    }
-
-    static int to_object(abi::managed_tensor_versioned* managed, void** out) noexcept {
-        return detail::object_from_managed(managed, out,
-                                           [](tensor&& t) { return Source::wrap(std::move(t)); });
-    }
-
-    static int borrow(void* obj, abi::dl_tensor* out) noexcept {
-        interpreter* const here = interpreter::current();
-        if (here == nullptr) return -1;
-        acquired room;
-        const tensor_ref* const t = checked(static_cast<PyObject*>(obj), out, room, *here);
-        if (t == nullptr) return -1;
-        *out = tenon::detail::exported_tensor(*t, {});
-        out->shape = const_cast<std::int64_t*>(t->shape().data());
-        out->strides = const_cast<std::int64_t*>(t->strides().data());
-        return 0;
-    }
-};
-
-template <class Source>
-constinit const abi::exchange_api exchange_table<Source>::table = {
-    {{abi::dlpack_major, abi::dlpack_minor}, nullptr},
-    &detail::allocate_managed,
-    &exchange_table<Source>::own,
-    &exchange_table<Source>::to_object,
-    Source::lends ? &exchange_table<Source>::borrow : nullptr,
-    &detail::default_stream,
-};
 
 }  // namespace tenon::py

@@ -9,7 +9,6 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/tensor/foreign.hpp>
@@ -19,7 +18,9 @@
 #include "../../gpu/until_done.hpp"
 #include "../../tensor/managed.hpp"
 #include "../library/current_stream.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 
 namespace tenon::py::detail {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <type_traits>
+#include "../runtime/exceptions.hpp"
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/python.hpp>

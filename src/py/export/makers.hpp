@@ -7,12 +7,13 @@
 #include <utility>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include "../import/type_plan.hpp"
 #include "../library/frameworks.hpp"
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
 
 namespace tenon::py {

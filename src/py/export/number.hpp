@@ -13,6 +13,7 @@
 #include <tenon/value/dtype_names.hpp>
 #include "../../value/number.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 
 namespace tenon::py {
 

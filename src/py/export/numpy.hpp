@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -15,6 +14,8 @@
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include "../library/numpy_abi.hpp"
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
 #include "byte_strides.hpp"
 

@@ -6,11 +6,13 @@
 #include <string>
 
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "interface.hpp"
+#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::array_interface {

@@ -14,6 +14,7 @@
 #include <tenon/abi/arrow.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -22,9 +23,12 @@
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "arrow_capsule.hpp"
 #include "protocol_method.hpp"
+#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::arrow {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "capsule.hpp"
+#include "rung.hpp"
 
 namespace tenon::py::bare_capsule {
 

@@ -7,7 +7,9 @@
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/python.hpp>
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "buffer_view.hpp"
+#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::buffer {

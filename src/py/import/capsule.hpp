@@ -5,11 +5,14 @@
 #include <cstring>
 
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/request.hpp>
 #include "../../tensor/managed.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
+#include "rung.hpp"
 
 namespace tenon::py {
 

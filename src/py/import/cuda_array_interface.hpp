@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/device.hpp>
@@ -13,9 +13,12 @@
 #include "../../gpu/device_memory.hpp"
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/driver.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "interface.hpp"
+#include "rung.hpp"
 #include "stream.hpp"
 #include "type_plan.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -16,11 +16,15 @@
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
 #include "../library/current_stream.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "capsule.hpp"
 #include "plan_cache.hpp"
 #include "protocol_method.hpp"
+#include "rung.hpp"
 #include "stream.hpp"
 #include "type_plan.hpp"
 

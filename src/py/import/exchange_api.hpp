@@ -10,7 +10,6 @@
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -18,10 +17,14 @@
 #include "../../tensor/managed.hpp"
 #include "../library/current_stream.hpp"
 #include "../library/torch_library.hpp"
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "../runtime/nesting.hpp"
 #include "exchange_probe.hpp"
 #include "plan_cache.hpp"
+#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::exchange {

@@ -6,11 +6,11 @@
 #include <array>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include "../../memory/executable.hpp"
 #include "../../memory/readable.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "capsule.hpp"
 #include "type_plan.hpp"

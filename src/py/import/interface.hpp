@@ -10,14 +10,16 @@
 
 #include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
 #include "../../value/formats.hpp"
+#include "../runtime/call.hpp"
+#include "../runtime/keep.hpp"
 #include "buffer_view.hpp"
+#include "rung.hpp"
 
 namespace tenon::py {
 

@@ -13,38 +13,24 @@
 
 #include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include "../../value/formats.hpp"
 #include "../library/numpy_abi.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
+#include "../runtime/keep.hpp"
 #include "buffer_view.hpp"
+#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::numpy {
 
 namespace detail {
 
-using numpy_abi::array;
-using numpy_abi::descriptor;
-using numpy_abi::flag_writeable;
-using numpy_abi::numbered_type;
-using numpy_abi::plain_types;
-using numpy_abi::type_numbers;
-
 /// The letters of the plain types, for the check of the numbers.
 TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
-
-/// The element type of a descriptor; `bits` is zero when it is not a plain one in this machine's byte order.
-[[nodiscard]] TENON_HOT inline numbered_type plain_type(const descriptor* d) noexcept {
-    const auto number = static_cast<unsigned>(d->type_num);
-    // NumPy marks the machine's own order '=' and one-byte types '|'.
-    if (number >= plain_types || (d->byteorder != '=' && d->byteorder != '|')) [[unlikely]]
-        return {};
-    return type_numbers[number];
-}
 
 /// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
 TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
@@ -167,9 +153,6 @@ TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const descrip
 
 }  // namespace detail
 
-/// NumPy's array type once its layout has been checked, else null.
-inline constinit std::atomic<PyTypeObject*> known_ndarray TENON_PRIVATE{nullptr};
-
 namespace detail {
 
 /// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only
@@ -221,49 +204,6 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     if (hides == 0) return rung_result::taken;
     why = refused("mask", "masked elements cannot be expressed").with_advice("call .filled() first");
     return rung_result::refused;
-}
-
-namespace detail {
-
-/// The tensor an array describes, less its axes.
-[[nodiscard]] TENON_HOT inline abi::dl_tensor describe(const array* a, dtype type) noexcept {
-    return {a->data, {abi::device_code::cpu, 0}, a->nd, type.to_abi(), nullptr, nullptr, 0};
-}
-
-/// Reads the axes; the steps, in bytes, leave their traces in `steps`.
-[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift,
-                                            std::int64_t& steps) noexcept {
-    return [=, &steps](std::size_t i) TENON_HOT_LAMBDA {
-        const std::int64_t step = a->strides[i];
-        const std::int64_t extent = a->dimensions[i];
-        steps |= extent > 1 ? step : 0;
-        return tenon::detail::raw_axis{extent, step >> shift};
-    };
-}
-
-/// Whether all of them are whole elements.
-[[nodiscard]] TENON_HOT inline bool are_whole(std::int64_t steps, std::uint8_t shift) noexcept {
-    return (steps & ((std::int64_t{1} << shift) - 1)) == 0;
-}
-
-[[nodiscard]] TENON_HOT inline std::uint64_t flags_of(const array* a) noexcept {
-    return (a->flags & flag_writeable) != 0 ? 0 : abi::flag::read_only;
-}
-
-}  // namespace detail
-
-/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has
-/// seen that the type is `known_ndarray`.
-TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
-    const auto* a = reinterpret_cast<const detail::array*>(obj);
-    const detail::numbered_type element = detail::plain_type(a->descr);
-    if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
-        return false;
-    std::int64_t steps = 0;
-    return tenon::detail::validator::is_ordinary_layout(
-               detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a),
-               {0, 0}, out.storage, out, detail::axes_of(a, element.shift, steps)) &&
-           detail::are_whole(steps, element.shift);
 }
 
 /// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`

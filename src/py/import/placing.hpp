@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <tenon/py/acquired.hpp>
+#include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/tensor/keep_alive.hpp>
@@ -15,6 +16,9 @@
 #include "../../gpu/until_done.hpp"
 #include "../runtime/copy.hpp"
 #include "../runtime/driver.hpp"
+#include "../runtime/exceptions.hpp"
+#include "../runtime/keep.hpp"
+#include "rung.hpp"
 #include "stream.hpp"
 
 namespace tenon::py::detail {

@@ -16,9 +16,9 @@
 #include <unordered_map>
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "type_plan.hpp"
 

@@ -11,6 +11,9 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/value/error.hpp>
+#include "../runtime/exceptions.hpp"
+#include "../runtime/keep.hpp"
+#include "rung.hpp"
 
 namespace tenon::py::detail {
 

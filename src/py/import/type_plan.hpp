@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include "../library/frameworks.hpp"
 #include "../library/torch_library.hpp"
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/object_query.hpp"
 

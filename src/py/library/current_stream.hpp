@@ -9,7 +9,6 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
@@ -17,7 +16,11 @@
 #include "../../gpu/until_done.hpp"
 #include "../../memory/readable.hpp"
 #include "../import/capsule.hpp"
+#include "../import/rung.hpp"
 #include "../import/type_plan.hpp"
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
+#include "../runtime/keep.hpp"
 #include "frameworks.hpp"
 
 namespace tenon::py {

@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 
 namespace tenon::py {
 

@@ -4,11 +4,12 @@
 
 #include <string_view>
 
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "frameworks.hpp"
 
 namespace tenon::py {

@@ -10,43 +10,19 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tenon/py/numpy_struct.hpp>
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/dtype.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 
 namespace tenon::py::numpy_abi {
 
-/// The head of NumPy's descriptor, the same in NumPy 1 and 2.
-struct descriptor {
-    PyObject_HEAD PyTypeObject* scalar_type;
-    char kind;
-    char letter;
-    char byteorder;
-    char unused;
-    int type_num;
-};
-
-/// NumPy's array, the fields it has published since 1.0.
-struct array {
-    PyObject_HEAD char* data;
-    int nd;
-    Py_ssize_t* dimensions;
-    Py_ssize_t* strides;
-    PyObject* base;
-    descriptor* descr;
-    int flags;
-};
-
-inline constexpr int flag_writeable = 0x0400;
 inline constexpr int flags_c_contiguous_aligned = 0x0101;
-/// How NumPy marks elements in the other byte order; its own is '='.
-inline constexpr char swapped_order = std::endian::native == std::endian::little ? '>' : '<';
-inline constexpr unsigned plain_types = 24;
 
 /// Type numbers that DLPack has no word for.
 enum inexpressible_type : int {
@@ -60,37 +36,6 @@ enum inexpressible_type : int {
     duration_type = 22,
     string_type = 2056,
 };
-
-/// What a type number stands for; a zero `bits` marks those DLPack has no word for.
-struct alignas(8) numbered_type {
-    dtype type{0, 0, 0};
-    std::uint8_t shift = 0;  ///< log2 of the item size: steps in bytes become elements without a division
-};
-
-/// NumPy's type numbers name C types.
-TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbers = [] {
-    std::array<numbered_type, plain_types> t{};
-    const auto is = [&](std::size_t number, dtype type) {
-        t[number] = {type, static_cast<std::uint8_t>(std::countr_zero(type.itemsize()))};
-    };
-    is(0, dtype_of<bool>);
-    is(1, dtype_of<signed char>);
-    is(2, dtype_of<unsigned char>);
-    is(3, dtype_of<short>);
-    is(4, dtype_of<unsigned short>);
-    is(5, dtype_of<int>);
-    is(6, dtype_of<unsigned int>);
-    is(7, dtype_of<long>);
-    is(8, dtype_of<unsigned long>);
-    is(9, dtype_of<long long>);
-    is(10, dtype_of<unsigned long long>);
-    is(11, dtype_of<float>);
-    is(12, dtype_of<double>);
-    is(14, dtype_of<std::complex<float>>);
-    is(15, dtype_of<std::complex<double>>);
-    is(23, dtype{abi::type_code::float_, 16});
-    return t;
-}();
 
 /// The type number of an element type; nullopt when NumPy has none of its own.
 [[nodiscard]] inline std::optional<int> number_of(dtype type) noexcept {

@@ -11,11 +11,12 @@
 #include <utility>
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/error.hpp>
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/nesting.hpp"
 #include "torch_library.hpp"
 

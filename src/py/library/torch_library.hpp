@@ -18,10 +18,11 @@
 #endif
 
 #include <tenon/detail/config.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/object_query.hpp"
 #include "frameworks.hpp"

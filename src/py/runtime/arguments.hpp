@@ -6,10 +6,10 @@
 #include <limits>
 #include <optional>
 
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/device.hpp>
+#include "call.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py {

@@ -5,6 +5,7 @@
 #include <tenon/memory/copy.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include "exceptions.hpp"
 
 namespace tenon::py {
 

@@ -5,6 +5,7 @@
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
 #include "../../gpu/stream_order.hpp"
+#include "exceptions.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py::detail {

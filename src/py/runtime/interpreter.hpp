@@ -10,17 +10,18 @@
 #include <new>
 #include <thread>  // and with it the durations that sleep_for takes: all of <chrono> is slow to compile
 #include <utility>
+#include "exceptions.hpp"
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
 
 #include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/attached.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include "../../memory/blocking.hpp"
+#include "attached.hpp"
+#include "call.hpp"
 
 namespace tenon::py {
 

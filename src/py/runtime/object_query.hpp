@@ -3,9 +3,9 @@
 #pragma once
 
 #include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
+#include "call.hpp"
 
 namespace tenon::py {
 

@@ -1,34 +1,16 @@
-// tenon/py/taken.hpp: memory that a function takes in any case, and lets go of without showing its owner a
-// pending exception.
+// src/py/runtime/taken.hpp: memory that a function takes in any case, and lets go of without showing its
+// owner a pending exception.
 #pragma once
 
 #include <optional>
 #include <type_traits>
-#include <utility>
 
 #include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
 #include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor_info.hpp>
 
-namespace tenon::py {
+#include "exceptions.hpp"
 
-/// What may stand behind described memory: `deleter(pointer)`, or a keep_alive.
-template <class Owner>
-concept deleter_or_keeper = std::is_invocable_v<Owner&, void*> || std::is_same_v<Owner, keep_alive>;
-
-namespace detail {
-
-/// The one as the other; false when there is no memory for it, and then the deleter has run.
-template <deleter_or_keeper Owner>
-[[nodiscard]] bool keep(const tensor_info& info, Owner owner, keep_alive& out) {
-    if constexpr (std::is_same_v<Owner, keep_alive>) {
-        out = std::move(owner);
-        return true;
-    } else {
-        return tenon::detail::keep_deleted(info.data(), std::move(owner), out);
-    }
-}
+namespace tenon::py::detail {
 
 /// Resets a tensor or a keep_alive when the scope ends, whoever has its contents by then: the owner's own
 /// code runs, and may neither see nor lose the exception that the function is about to return with.
@@ -56,5 +38,4 @@ private:
     Kept& kept_;
 };
 
-}  // namespace detail
-}  // namespace tenon::py
+}  // namespace tenon::py::detail

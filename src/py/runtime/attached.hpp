@@ -1,10 +1,10 @@
-// tenon/py/attached.hpp: what is said on a thread that needs the GIL and does not hold it.
+// src/py/runtime/attached.hpp: what is said on a thread that needs the GIL and does not hold it.
 #pragma once
 
 #include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
+#include "call.hpp"
 
 namespace tenon::py {
 

@@ -1,4 +1,4 @@
-// tenon/py/call.hpp: the CPython calls that can run code of others, each safe on a thread that is ended
+// src/py/runtime/call.hpp: the CPython calls that can run code of others, each safe on a thread that is ended
 // meanwhile.
 //
 // Whoever needs one of these takes it from here: see core/foreign_code.hpp for what happens otherwise.
@@ -7,12 +7,11 @@
 #include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/ref.hpp>
 
 namespace tenon::py::call {
 
-TENON_HOT inline void drop(PyObject* obj) noexcept {
-    foreign_code([&] { Py_XDECREF(obj); });
-}
+using detail::drop;
 
 /// getattr that treats AttributeError as "not there": 1 found (new reference), 0 absent, -1 another error.
 inline int optional_attr(PyObject* obj, PyObject* name, PyObject** out) noexcept {

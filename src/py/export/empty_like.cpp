@@ -1,0 +1,233 @@
+// src/py/export/empty_like.cpp: new memory from the library that an object comes from.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <tenon/memory/allocate.hpp>
+#include <tenon/py/import.hpp>
+#include <tenon/py/like.hpp>
+#include <tenon/tensor/tensor.hpp>
+
+#include "../../gpu/device_memory.hpp"
+#include "../../memory/plan.hpp"
+#include "../../tensor/managed.hpp"
+#include "../import/ladder.hpp"
+#include "../import/placing.hpp"
+#include "../import/plan_cache.hpp"
+#include "../import/type_plan.hpp"
+#include "../library/current_stream.hpp"
+#include "../library/gradient.hpp"
+#include "../library/numpy_abi.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/driver.hpp"
+#include "../runtime/interpreter.hpp"
+#include "../runtime/nesting.hpp"
+#include "../runtime/taken.hpp"
+#include "exchange_table.hpp"
+#include "find_maker.hpp"
+#include "make_by_table.hpp"
+#include "makers.hpp"
+#include "numpy.hpp"
+#include "producer_type.hpp"
+
+namespace tenon::py {
+
+namespace detail {
+
+/// What an allocator reports becomes an exception of the kind it names.
+inline void raise_reported(void*, const char* kind, const char* message) noexcept {
+    const ref builtins = ref::take(call::import_module("builtins"));
+    const ref named = builtins && kind != nullptr ? ref::take(call::attr(builtins.get(), kind)) : ref();
+    PyErr_Clear();
+    const bool is_exception = named && PyExceptionClass_Check(named.get());
+    PyErr_SetString(is_exception ? named.get() : PyExc_RuntimeError,
+                    message != nullptr ? message : "the allocation failed");
+}
+
+/// Whether an allocator gave what it was asked for: row-major memory, which whoever fills it relies on.
+[[nodiscard]] inline bool is_as_planned(const tensor_ref& got, const tensor_ref& planned) noexcept {
+    return got.dtype() == planned.dtype() && got.ndim() == planned.ndim() && !got.is_read_only() &&
+           got.is_c_contiguous() &&
+           std::equal(got.shape().begin(), got.shape().end(), planned.shape().begin());
+}
+
+[[nodiscard]] inline std::optional<tensor> allocate_by_table(
+    decltype(abi::exchange_api::managed_tensor_allocator) allocator, const tensor& planned, device where,
+    void* const* stream, const maker& plan, interpreter& here) noexcept {
+    const abi::exchange_api* const table = plan.table;
+    abi::dl_tensor prototype{nullptr,
+                             where.to_abi(),
+                             planned.ndim(),
+                             planned.dtype().to_abi(),
+                             const_cast<std::int64_t*>(planned.shape().data()),
+                             const_cast<std::int64_t*>(planned.strides().data()),
+                             0};
+    abi::managed_tensor_versioned* managed = nullptr;
+    bool done = false;
+    try {
+        done = foreign_code([&] { return allocator(&prototype, &managed, nullptr, &raise_reported) == 0; });
+    } catch (...) {
+        raise_caught();
+    }
+    const auto fail = [](const error& e) {
+        if (PyErr_Occurred() == nullptr) raise(e, "tenon: ");
+        return std::nullopt;
+    };
+    if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
+    keep_alive owner = plan.honest
+                           ? keep_alive(managed, release_allocated, const_cast<abi::exchange_api*>(table))
+                           : keep_managed(managed, true, &here);
+    if (PyErr_Occurred() != nullptr) return std::nullopt;
+    foreign received(managed);
+    auto taken = tensor::take_as(received, owner);
+    received.disown();
+    if (!taken) return fail(taken.error());
+    if (!is_as_planned(*taken, planned) || taken->device() != where)
+        return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
+    void* current = nullptr;  // a caching allocator's memory is for the stream it works on
+    if (stream != nullptr)
+        taken->set_stream(*stream);
+    else if (const auto ask = table->current_work_stream; where.has_streams() && ask != nullptr) {
+        const error_guard keep;
+        if (ask_for_stream(ask, where, current)) taken->set_stream(current);
+    }
+    return std::move(*taken);
+}
+
+/// `empty(shape, dtype=...)`; the type by the object of its name in the library, where there is one.
+[[nodiscard]] inline PyObject* call_empty(PyObject* function, PyObject* library_of, const tensor& planned) {
+    const ref shape = ref::take(tuple_of(planned.shape()));
+    const std::string type_name = name(planned.dtype());
+    ref type;
+    if (library_of != nullptr) {
+        type = ref::take(call::attr(library_of, type_name.c_str()));
+        if (!type && !forget_answer()) return nullptr;
+    }
+    if (!type) type = ref::take(text_of(type_name));
+    const ref args = shape ? ref::take(PyTuple_Pack(1, shape.get())) : ref();
+    const ref keywords = args && type ? ref::take(Py_BuildValue("{s:O}", "dtype", type.get())) : ref();
+    return keywords ? call::call(function, args.get(), keywords.get()) : nullptr;
+}
+
+/// What has the library's words for element types: the package of a library we know, the standard's namespace
+/// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
+/// it ends the call.
+[[nodiscard]] inline ref element_types_of(PyObject* like) {
+    const ref type = class_of(like);
+    const framework_habits* const habits = habits_of(as_type(type));
+    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
+    ref found;
+    if (habits == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
+        found = ref::take(call::method(like, method.get()));
+    if (!found) {
+        if (!forget_answer()) return {};
+        const std::string package =
+            habits != nullptr ? std::string(habits->package) : defining_package(as_type(type));
+        found = ref::take(call::import_module(package.c_str()));
+        if (!found) (void)forget_answer();
+    }
+    return found;
+}
+
+[[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
+                                                               const maker& plan, interpreter& here) noexcept
+    try {
+    const nesting_level level;
+    if (!level) return std::nullopt;
+    ref made;
+    if (plan.kind == maker_kind::numpy) {
+        const auto numpy = numpy_abi::functions::find(here);
+        if (!numpy) return std::nullopt;
+        PyObject* const descr = numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy);
+        if (descr == nullptr) return std::nullopt;
+        Py_ssize_t shape[max_rank];
+        for (std::size_t i = 0; i < planned.shape().size(); ++i)
+            shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
+        made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
+    } else {
+        const ref library = plan.plain_dtypes ? ref() : element_types_of(like);
+        if (PyErr_Occurred() != nullptr) return std::nullopt;
+        made = ref::take(call_empty(plan.make_empty, library.get(), planned));
+    }
+    if (!made) return std::nullopt;
+    auto taken = from_python(made.get(), {.writable = true});
+    if (!taken) return taken;
+    if (!is_as_planned(*taken, planned)) {
+        raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
+        return std::nullopt;
+    }
+    if (object_kept_by(taken->owner()) != made.get())  // so that it can go back as it is
+        taken->owner() = keep_array(std::move(made), std::move(taken->owner()), &here);
+    return taken;
+} catch (...) {
+    raise_caught();
+    return std::nullopt;
+}
+
+}  // namespace detail
+
+TENON_INLINE std::optional<tensor> empty_like(PyObject* like, const axes& shape, element_type type,
+                                              const tensor_ref* known) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return std::nullopt;
+    const auto fail = [](const error& e) {
+        raise(e, "tenon: ");
+        return std::nullopt;
+    };
+    const bool wants_place = like != nullptr && like != Py_None;
+    const auto plan = wants_place ? detail::maker_of(like, *here)
+                                  : std::optional<detail::maker>(std::in_place, type_plan{});
+    if (!plan) return std::nullopt;
+    const bool padded = plan->kind == maker_kind::numpy && type.type.is_subbyte();
+    const auto planned = tenon::detail::plan_allocation(type, shape, padded);
+    if (!planned) return fail(planned.error());
+    if (plan->kind == maker_kind::numpy || plan->make_empty != nullptr) {
+        if (plan->kind != maker_kind::exchange_table || plan->table->managed_tensor_allocator == nullptr)
+            return detail::allocate_by_library(like, *planned, *plan, *here);
+    }
+    device where{};
+    void* stream = nullptr;
+    if (plan->kind != maker_kind::unresolved && plan->kind != maker_kind::none) {
+        const auto look = [&](const tensor_ref& t) {
+            where = t.device();
+            stream = t.stream();
+        };
+        if (known != nullptr)
+            look(*known);
+        else if (!borrow(like, {}, look))
+            return std::nullopt;
+    }
+    // Our own table allocates on the host alone.
+    const auto allocator =
+        plan->kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
+    const bool can_allocate =
+        allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams());
+    if (can_allocate)
+        return detail::allocate_by_table(allocator, *planned, where, known != nullptr ? &stream : nullptr,
+                                         *plan, *here);
+    if (!where.is_host_accessible() && !where.has_streams()) {
+        return fail(refused("device",
+                            "this library's arrays cannot be written to, and memory of ours "
+                            "would not be on their device",
+                            where.type));
+    }
+    auto made = where.has_streams()
+                    ? detail::without_gil([&] { return gpu::allocate(where, type, shape, stream); })
+                    : allocate(type, shape);
+    if (!made) return fail(made.error());
+    return std::move(*made);
+}
+
+TENON_INLINE std::optional<tensor> empty_like(PyObject* like) noexcept {
+    std::optional<axes> shape;
+    dtype type;
+    const auto look = [&](const tensor_ref& t) {
+        shape.emplace(t.shape());
+        type = t.dtype();
+    };
+    return borrow(like, {}, look) && shape ? empty_like(like, *shape, type) : std::nullopt;
+}
+
+}  // namespace tenon::py

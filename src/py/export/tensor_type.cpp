@@ -1,0 +1,279 @@
+// src/py/export/tensor_type.cpp: the Python type `Tensor`: a tensor that any library can read, as often as it
+// likes.
+//
+// Every extension module has a type of its own, made when it is first needed: the `tenon` package need not be
+// installed, and two modules built with different versions of Tenon do not meet.
+#include <cstddef>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <tenon/py/export.hpp>
+
+#include <structmember.h>  // the members of types, which 3.12 moved into Python.h
+#include <tenon/tensor/tensor.hpp>
+#include <tenon/value/dtype_names.hpp>
+
+#include "../../gpu/stream_order.hpp"
+#include "../../gpu/until_done.hpp"
+#include "../library/frameworks.hpp"
+#include "../runtime/chained_object.hpp"
+#include "../runtime/driver.hpp"
+#include "../runtime/interpreter.hpp"
+#include "../runtime/taken.hpp"
+#include "number.hpp"
+#include "numpy.hpp"
+#include "producer_type.hpp"
+#include "protocols.hpp"
+
+namespace tenon::py {
+
+namespace detail {
+
+// --- as numbers: only Tensor itself can be asked for these -------------------------------------------
+
+inline PyObject* tensor_as_complex(PyObject* self, PyObject*) noexcept {
+    return answer_complex(*tensor_source::get(self), true);
+}
+inline int tensor_as_bool(PyObject* self) noexcept { return answer_bool(*tensor_source::get(self), true); }
+inline PyObject* tensor_as_index(PyObject* self) noexcept {
+    return answer_index(*tensor_source::get(self), true);
+}
+/// Python would take an index for a length.
+inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {
+    return foreign_code([&] { return PyBytes_FromObject(self); });
+}
+
+/// There is no tp_clear, as for tuples: a Tensor cannot be changed, so a cycle through it goes through
+/// something that can, and is broken there. Who looks at the memory while that happens finds it whole.
+inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(visible_owner(as_tensor_object(self)->held));
+    return 0;
+}
+
+/// A Tensor can keep a Tensor that keeps a Tensor...: this runs in turn.
+inline void dealloc_tensor(PyObject* self) noexcept {
+    PyTypeObject* const type = Py_TYPE(self);
+    if (as_tensor_object(self)->weak_references != nullptr) call::clear_weak_references(self);
+    {
+        const error_guard keep;  // the owner's own code runs, and may not see what is pending
+        as_tensor_object(self)->ready.~ready_event();
+        as_tensor_object(self)->held.~tensor();
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/// A property: what `Read` makes of the tensor.
+template <auto Read>
+PyObject* tensor_property(PyObject* self, void*) noexcept {
+    try {
+        return Read(as_tensor_object(self)->held);
+    } catch (const std::bad_alloc&) {
+        return PyErr_NoMemory();
+    }
+}
+
+template <auto Read>
+constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept {
+    return {name, tensor_property<Read>, nullptr, doc, nullptr};
+}
+
+/// "numpy.ndarray", "bytes": the package and the class.
+[[nodiscard]] inline std::string short_type_name(PyObject* obj) {
+    const ref held = class_of(obj);
+    PyTypeObject* const type = as_type(held);
+    const std::string package = defining_package(type);
+    const std::string_view full = type->tp_name;
+    const std::string_view last = full.substr(full.rfind('.') + 1);
+    return (package == "builtins" || package == full ? "" : package + ".") + std::string(last);
+}
+
+[[nodiscard]] inline std::string describe_in_words(const tensor& t) {
+    const auto list = [](extents values) {
+        std::string out = "(";
+        for (std::size_t i = 0; i < values.size(); ++i)
+            out += (i != 0 ? ", " : "") + std::to_string(values[i]);
+        return out + (values.size() == 1 ? ",)" : ")");
+    };
+    std::string out = "tenon.Tensor(shape=" + list(t.shape()) + ", dtype=" + name(t.dtype()) +
+                      ", device=" + name(t.device());
+    if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
+    if (t.is_read_only()) out += ", readonly";
+    if (PyObject* const owner = root_owner_of(t); owner != nullptr && owner != Py_None)
+        out += ", owner=" + short_type_name(owner);
+    return out + ")";
+}
+
+inline PyObject* repr_of_tensor(PyObject* self) noexcept {
+    return tensor_property<[](const tensor& t) { return text_of(describe_in_words(t)); }>(self, nullptr);
+}
+
+inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
+    const tensor& t = as_tensor_object(self)->held;
+    if (t.ndim() > 0) return static_cast<Py_ssize_t>(t.shape(0));
+    PyErr_SetString(PyExc_TypeError, "tenon: a Tensor without axes has no length");
+    return -1;
+}
+
+/// NumPy's own word for the element type: NumPy asks for it where `dtype` is a name. TypeError where it has
+/// none.
+[[nodiscard]] inline PyObject* numpy_dtype_of(const tensor& t) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    const dtype type = t.dtype();
+    const bool padded = t.is_subbyte_padded();
+    const auto functions = numpy_abi::functions::find(*here);
+    PyObject* const made = functions ? numpy::descriptor_for(type, padded, *functions) : nullptr;
+    if (made != nullptr || PyErr_ExceptionMatches(PyExc_BufferError) == 0) return made;
+    const ref refusal = pending_exception();
+    const ref text = ref::take(foreign_code([&] { return PyObject_Str(refusal.get()); }));
+    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
+    return nullptr;
+}
+
+inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
+    PyErr_SetString(PyExc_TypeError,
+                    "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
+                    "pickle the array it came from");
+    return nullptr;
+}
+
+[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type() noexcept {
+    producer_tables& tables = tables_of<tensor_source::source>;
+    fill_tables(tables, true);
+    PyMethodDef* const protocol = tables.methods;
+    static PyMethodDef methods[] = {
+        protocol[0],
+        protocol[1],
+        protocol[2],
+        protocol[3],
+        protocol[4],
+        protocol[5],
+        {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
+        {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
+        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
+        {nullptr, nullptr, 0, nullptr},
+    };
+
+    static PyGetSetDef properties[] = {
+        tables.attributes[0],
+        tables.attributes[1],
+        make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
+        make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
+            "strides", "Step along each axis, in elements (not bytes)."),
+        make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
+                                                                                "Name of the element type."),
+        make_property<numpy_dtype_of>("__numpy_dtype__", "NumPy's word for the element type."),
+        make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
+            "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
+        make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.size()); }>("size",
+                                                                                     "Number of elements."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.nbytes()); }>(
+            "nbytes", "Bytes the elements take side by side."),
+        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.itemsize()); }>(
+            "itemsize", "Bytes of one element standing alone."),
+        make_property<[](const tensor& t) { return PyLong_FromVoidPtr(t.data()); }>(
+            "data_ptr", "Address of the first element."),
+        make_property<[](const tensor& t) {
+            if (!t.device().is_cuda_memory() && !t.device().is_rocm()) Py_RETURN_NONE;
+            return PyLong_FromVoidPtr(t.stream());
+        }>("stream",
+           "The stream the memory was made on, as a handle (1: CUDA's default); None for host memory."),
+        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_read_only() ? 1 : 0); }>(
+            "readonly", "Whether the memory must not be written to."),
+        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_c_contiguous() ? 1 : 0); }>(
+            "is_contiguous", "Whether the elements lie in row-major order without gaps."),
+        make_property<[](const tensor& t) { return PyLong_FromUnsignedLongLong(t.flags()); }>(
+            "flags", "The DLPack flag bits: 1 read-only, 2 copied, 4 sub-byte elements padded to bytes."),
+        make_property<[](const tensor& t) {
+            if (t.version().major == 0) Py_RETURN_NONE;
+            return Py_BuildValue("(II)", t.version().major, t.version().minor);
+        }>("version", "DLPack version the producer stated, or None when its protocol states none."),
+        make_property<[](const tensor& t) {
+            PyObject* const owner = root_owner_of(t);
+            return ref::borrow(owner != nullptr ? owner : Py_None).release();
+        }>("owner", "The object the memory belongs to, or None where only its producer knows."),
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
+
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, sizeof(chained_object), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+
+    PyType_Slot slots[] = {
+        {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
+                                      "as a buffer, by an array interface, or as an Arrow array.")},
+        {Py_tp_dealloc, reinterpret_cast<void*>(chained_object::dealloc_in_turn<dealloc_tensor>)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
+        {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
+        {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
+        {Py_nb_int, reinterpret_cast<void*>(tables.as_int)},
+        {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
+        {Py_nb_bool, reinterpret_cast<void*>(tensor_as_bool)},
+        {Py_nb_index, reinterpret_cast<void*>(tensor_as_index)},
+        {Py_tp_getset, properties},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
+        {Py_bf_releasebuffer, reinterpret_cast<void*>(tables.release_buffer)},
+        {0, nullptr},
+    };
+    PyType_Spec spec = {
+        "tenon.Tensor",
+        sizeof(tensor_object),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+            Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        slots,
+    };
+    ref type = ref::take(PyType_FromSpec(&spec));
+    if (!type || !publish_table(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
+    PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
+    return type.release();
+}
+
+/// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
+[[nodiscard]] inline bool remember_work(tensor& t, gpu::ready_event& ready) noexcept {
+    const device where = t.device();
+    if ((!where.is_cuda_memory() && !where.is_rocm()) || t.stream() == gpu::default_stream(where))
+        return true;
+    if (t.empty()) {  // no work is ever done on nothing
+        t.set_stream(nullptr);
+        return true;
+    }
+    return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
+}
+
+}  // namespace detail
+
+TENON_INLINE PyTypeObject* producer_type() noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    return reinterpret_cast<PyTypeObject*>(
+        interpreter::make_once(here->producer_type, &detail::make_producer_type));
+}
+
+TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
+    PyTypeObject* const type = producer_type();
+    gpu::ready_event ready;
+    if (type == nullptr || !detail::remember_work(t, ready)) return nullptr;
+    PyObject* const self = type->tp_alloc(type, 0);
+    if (self == nullptr) return nullptr;
+    detail::as_tensor_object(self)->head.home = interpreter::current();
+    new (&detail::as_tensor_object(self)->held) tensor(std::move(t));
+    new (&detail::as_tensor_object(self)->ready) gpu::ready_event(std::move(ready));
+    return self;
+}
+
+TENON_INLINE PyObject* to_python(result<tensor> t) noexcept {
+    if (!t) return raise(t.error(), "tenon: ");
+    const detail::taken taken(*t);
+    return to_python(std::move(*t));
+}
+
+}  // namespace tenon::py

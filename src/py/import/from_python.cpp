@@ -1,0 +1,108 @@
+// src/py/import/from_python.cpp: any Python object becomes a tensor that is kept: where it is wanted, copied
+// if need be.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <tenon/py/import.hpp>
+#include <tenon/tensor/request.hpp>
+#include <tenon/tensor/tensor.hpp>
+
+#include "../../gpu/device_memory.hpp"
+#include "../runtime/copy.hpp"
+#include "../runtime/driver.hpp"
+#include "ladder.hpp"
+#include "stream.hpp"
+
+namespace tenon::py {
+
+namespace detail {
+
+/// Whatever was acquired, kept, copied or fetched as the options say; nullopt with an exception set.
+[[nodiscard]] inline std::optional<tensor> settle(PyObject* obj, acquired& got,
+                                                  const import_options& options) noexcept {
+    const bool copies = options.copy == true && (!got.is_copied() || got.is_read_only());
+    // What the host is to read, the device must have written.
+    if ((copies || options.wants_host()) && !finish_device_work(got.device())) return std::nullopt;
+    if (options.wants_host() && got.device().has_streams())
+        return unless_failed(without_gil([&] { return gpu::fetch(got); }));
+    if (copies) {
+        if (!got.device().has_streams()) return copy_released(got);
+        return copied_on_device(got, got.owner);
+    }
+    if (options.writable) {
+        if (auto met = check(got, {.writable = true}); !met) {
+            raise_unmet(met.error(), obj);
+            return std::nullopt;
+        }
+    }
+    std::optional<tensor> kept;
+    if (auto ok = tensor::keep(got, got.owner, kept); !ok) raise(ok.error());
+    return kept;
+}
+
+[[nodiscard]] inline std::optional<tensor> import_in_place(PyObject* obj,
+                                                           const import_options& options) noexcept {
+    acquired got;
+    got.owning = true;
+    const bool plain =
+        !options.to && !options.stream && !options.copy && !options.trust_legacy && !options.for_cuda;
+    if (plain ? !acquire(obj, options.writable, got) : !climb(obj, options, options.writable, got))
+        return std::nullopt;
+    return settle(obj, got, options);
+}
+
+/// Imports to a GPU: what is there already as it is, managed memory too, and everything else by a copy that
+/// is made here. Producers are not asked to make it: few can.
+[[nodiscard]] inline std::optional<tensor> import_to_gpu(PyObject* obj,
+                                                         const import_options& options) noexcept {
+    const device to = options.to.value_or(device{});
+    import_options there = options;
+    there.to.reset();
+    there.copy.reset();
+    there.writable = false;
+    there.for_cuda = to.is_cuda();
+    auto t = import_in_place(obj, there);
+    if (!t) return t;
+    if (t->device().type == abi::device_code::cuda_managed && to.is_cuda()) {
+        // Streams of one device mean nothing on another.
+        if (t->device().id != to.id && !finish_device_work(t->device())) return std::nullopt;
+        t->show_on(to);
+    }
+    if (t->device() == to && options.copy != true) {
+        if (options.writable && t->is_read_only()) {
+            raise_unmet(check(*t, {.writable = true}).error(), obj);
+            return std::nullopt;
+        }
+        return t;
+    }
+    if (t->device() != to && options.copy == false) {
+        raise_unmet(refused("device", "the data is not on the device asked for, and copy=False was asked for",
+                            t->device().type, to.type),
+                    obj);
+        return std::nullopt;
+    }
+    if (auto ok = check_stream_number(to, options.stream); !ok) {
+        raise_unmet(ok.error(), obj);
+        return std::nullopt;
+    }
+    if (!finish_device_work(t->device())) return std::nullopt;
+    if (t->device() == to) return copied_on_device(*t, t->owner());
+    void* const stream = options.orders() ? options.stream_handle() : nullptr;
+    return unless_failed(without_gil([&] {
+        if (t->device().is_host_accessible()) return gpu::put(*t, to, stream);
+        auto fetched = gpu::fetch(*t);  // by way of the host: the two need not see each other
+        return fetched ? gpu::put(*fetched, to, stream) : std::move(fetched);
+    }));
+}
+
+}  // namespace detail
+
+TENON_INLINE std::optional<tensor> from_python(PyObject* obj, const import_options& options) noexcept {
+    if (interpreter::current() == nullptr) return std::nullopt;
+    return options.to && options.to->has_streams() ? detail::import_to_gpu(obj, options)
+                                                   : detail::import_in_place(obj, options);
+}
+
+}  // namespace tenon::py

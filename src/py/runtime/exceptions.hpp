@@ -1,0 +1,159 @@
+// src/py/runtime/exceptions.hpp: pending exceptions of Python's: kept aside, chained, forgotten, told from
+// answers.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+
+#include "attached.hpp"
+#include "call.hpp"
+
+namespace tenon::py {
+
+/// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
+/// reported as unraisable. Needs an attached thread state.
+class error_guard {
+public:
+#if PY_VERSION_HEX >= 0x030C0000
+    error_guard() noexcept {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            saved_ = PyErr_GetRaisedException();
+    }
+    ~error_guard() {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            call::write_unraisable();
+        if (saved_ != nullptr) [[unlikely]]
+            PyErr_SetRaisedException(saved_);
+    }
+#else
+    error_guard() noexcept {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            PyErr_Fetch(&type_, &saved_, &trace_);
+    }
+    ~error_guard() {
+        if (PyErr_Occurred() != nullptr) [[unlikely]]
+            call::write_unraisable();
+        if (type_ != nullptr) [[unlikely]]
+            PyErr_Restore(type_, saved_, trace_);
+    }
+#endif
+    error_guard(const error_guard&) = delete;
+    error_guard& operator=(const error_guard&) = delete;
+
+private:
+    PyObject* saved_ = nullptr;
+#if PY_VERSION_HEX < 0x030C0000
+    PyObject* type_ = nullptr;
+    PyObject* trace_ = nullptr;
+#endif
+};
+
+/// The class of an object, held. A lookup in a class may run an `__eq__` among its keys, which may give the
+/// object another class and let go of this one: whoever looks at a class more than once holds it.
+[[nodiscard]] inline ref class_of(PyObject* obj) noexcept {
+    return ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(obj)));
+}
+[[nodiscard]] inline PyTypeObject* as_type(const ref& held) noexcept {
+    return reinterpret_cast<PyTypeObject*>(held.get());
+}
+
+/// The exception type a failure is raised as: borrowed, or null with an exception set.
+[[nodiscard]] TENON_API PyObject* exception_type(errc code) noexcept;
+
+/// MemoryError, also on a thread that has let go of the GIL.
+inline std::nullptr_t raise_no_memory() noexcept {
+    detail::raise_attached([] { PyErr_NoMemory(); });
+    return nullptr;
+}
+
+/// Makes an exception taken off before the pending one again.
+inline void restore_exception(ref exception) noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    PyErr_SetRaisedException(exception.release());
+#else
+    PyObject* const value = exception.release();
+    PyErr_Restore(ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(value))).release(), value,
+                  PyException_GetTraceback(value));
+#endif
+}
+
+/// Takes the pending exception off as an object.
+[[nodiscard]] inline ref pending_exception() noexcept {
+#if PY_VERSION_HEX >= 0x030C0000
+    return ref::take(PyErr_GetRaisedException());
+#else
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value != nullptr && trace != nullptr) PyException_SetTraceback(value, trace);
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+    return ref::take(value);
+#endif
+}
+
+namespace detail {
+
+/// The last of the exceptions behind this one, or nothing when there are too many to be looked through: they
+/// may go round in a circle.
+[[nodiscard]] inline ref last_context(PyObject* exception) noexcept {
+    static constexpr int most = 1000;
+    ref last = ref::borrow(exception);
+    for (int i = 0; i < most; ++i) {
+        ref next = ref::take(PyException_GetContext(last.get()));
+        if (!next) return last;
+        last = std::move(next);
+    }
+    return {};
+}
+
+}  // namespace detail
+
+/// Shows `first` behind the exception now pending, and behind whatever that has behind it already.
+inline void chain_behind(ref first) noexcept {
+    ref second = pending_exception();
+    if (!second) return;
+    if (first) {
+        const ref last = detail::last_context(second.get());
+        const ref end = detail::last_context(first.get());
+        // Chains that meet end alike: putting one behind the other would close a circle.
+        if (last && end && last.get() != end.get()) PyException_SetContext(last.get(), first.release());
+    }
+    restore_exception(std::move(second));
+}
+
+/// The pending exception is no answer to what was asked, and stands: Ctrl-C, an exit, no memory, too deep.
+[[nodiscard]] inline bool is_no_answer_pending() noexcept {
+    return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0 ||
+           PyErr_ExceptionMatches(PyExc_RecursionError) != 0;
+}
+
+/// Forgets an exception that is an answer. False when one stands.
+[[nodiscard]] inline bool forget_answer() noexcept {
+    if (PyErr_Occurred() == nullptr) return true;
+    if (is_no_answer_pending()) return false;
+    PyErr_Clear();
+    return true;
+}
+
+/// Notes `cause`, if any, as what the pending exception comes from.
+inline void blame(ref cause) noexcept {
+    ref raised = cause ? pending_exception() : ref();
+    if (!raised) return;
+    PyException_SetContext(raised.get(), ref::borrow(cause.get()).release());
+    PyException_SetCause(raised.get(), cause.release());
+    restore_exception(std::move(raised));
+}
+
+/// Raises `e` with `cause`, if any, as what it comes from.
+inline std::nullptr_t raise_from(const error& e, std::string_view prefix, ref cause) noexcept {
+    raise(e, prefix);
+    blame(std::move(cause));
+    return nullptr;
+}
+
+}  // namespace tenon::py

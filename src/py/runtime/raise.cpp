@@ -1,0 +1,64 @@
+// src/py/runtime/raise.cpp: errors and C++ exceptions become Python's.
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include <tenon/py/raise.hpp>
+
+#include "exceptions.hpp"
+#include "interpreter.hpp"
+
+namespace tenon::py {
+
+TENON_INLINE PyObject* exception_type(errc code) noexcept {
+    switch (code) {
+        case errc::not_an_array:
+            return PyExc_TypeError;
+        case errc::refused:
+            return PyExc_BufferError;
+        case errc::no_memory:
+            return PyExc_MemoryError;
+        case errc::malformed:
+            break;
+    }
+    interpreter* const here = interpreter::current();
+    return here != nullptr ? here->malformed_error : nullptr;
+}
+
+TENON_INLINE std::nullptr_t raise(errc code, const std::string& message) noexcept {
+    detail::raise_attached([&] {
+        PyObject* const type = exception_type(code);
+        if (type != nullptr) PyErr_SetString(type, message.c_str());
+    });
+    return nullptr;
+}
+
+TENON_INLINE std::nullptr_t raise(const error& e, std::string_view prefix) noexcept try {
+    return raise(e.code, std::string(prefix) + e.message());
+} catch (...) {
+    return raise_no_memory();
+}
+
+TENON_INLINE void raise_caught() noexcept {
+    if (PyErr_Occurred() != nullptr) return;
+    try {
+        throw;
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::out_of_range& e) {  // as the binders have it, from here on
+        PyErr_SetString(PyExc_IndexError, e.what());
+    } catch (const std::invalid_argument& e) {
+        PyErr_SetString(PyExc_ValueError, e.what());
+    } catch (const std::domain_error& e) {
+        PyErr_SetString(PyExc_ValueError, e.what());
+    } catch (const std::overflow_error& e) {
+        PyErr_SetString(PyExc_OverflowError, e.what());
+    } catch (const std::exception& e) {
+        PyErr_SetString(PyExc_RuntimeError, e.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_RuntimeError, "tenon: a C++ exception of an unknown type was thrown");
+    }
+}
+
+}  // namespace tenon::py
