@@ -5,7 +5,7 @@
 
 namespace tenon {
 
-TENON_INLINE std::string name(device d) {
+TENON_COLD TENON_INLINE std::string name(device d) {
     if (d == device{}) return "cpu";
     std::string kind = "device(" + std::to_string(d.type) + ")";
     for (const auto& e : detail::device_table)

@@ -1,4 +1,4 @@
-// src/value/error.cpp: an error as a sentence.
+// src/value/error.cpp: errors made, and as sentences.
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -21,7 +21,37 @@ inline std::string hex(std::uint64_t v) {
 
 }  // namespace detail
 
-TENON_INLINE std::string error::message() const {
+TENON_COLD TENON_INLINE error malformed(const char* field, const char* problem) noexcept {
+    return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+}
+TENON_COLD TENON_INLINE error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::malformed, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+}
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem) noexcept {
+    return {errc::refused, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+}
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, std::int64_t got) noexcept {
+    return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+}
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, std::int64_t got,
+                           std::int64_t wanted) noexcept {
+    return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
+}
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, device got, device wanted) noexcept {
+    error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
+    e.detail = error::detail_kind::devices;
+    return e;
+}
+TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem, std::uint64_t got) noexcept {
+    error e = refused(field, problem, static_cast<std::int64_t>(got));
+    e.detail = error::detail_kind::got_hex;
+    return e;
+}
+TENON_COLD TENON_INLINE error out_of_memory(const char* field) noexcept {
+    return {errc::no_memory, error::detail_kind::none, 0, -1, field, "out of memory", nullptr, 0, 0};
+}
+
+TENON_COLD TENON_INLINE std::string error::message() const {
     std::string out = field;
     if (axis >= 0) out.append(1, '[').append(std::to_string(axis)).append(1, ']');
     if (!out.empty()) out += ": ";

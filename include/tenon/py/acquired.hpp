@@ -22,8 +22,11 @@ public:
     acquired& operator=(const acquired&) = delete;
 
     /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
-    TENON_HOT [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                               abi::dl_version version) noexcept {
+    [[nodiscard]] TENON_API result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
+                                               abi::dl_version version) noexcept;
+    /// The same, inlined: for the path of every argument.
+    TENON_HOT [[nodiscard]] result<void> admit_here(const abi::dl_tensor& t, std::uint64_t flags,
+                                                    abi::dl_version version) noexcept {
         if (auto ok = tenon::detail::validator::check_arrays(t); !ok) [[unlikely]]
             return ok;
         return tenon::detail::validator::check(t, flags, version, storage, *this);

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include <tenon/detail/foreign_code.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::py {
@@ -11,9 +11,7 @@ namespace tenon::py {
 namespace detail {
 
 /// Lets go of a reference, which may run code of others.
-TENON_HOT inline void drop(PyObject* obj) noexcept {
-    foreign_code([&] { Py_XDECREF(obj); });
-}
+TENON_API void drop(PyObject* obj) noexcept;
 
 }  // namespace detail
 

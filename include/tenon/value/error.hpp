@@ -1,13 +1,13 @@
 // tenon/value/error.hpp: why something was refused, as a small value that becomes a sentence only when read.
 #pragma once
 
-#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include <tenon/detail/config.hpp>
 #include <tenon/value/device.hpp>
@@ -57,37 +57,18 @@ struct error {
     }
 };
 
-// Short spellings, so that a check reads as one line where it is made.
-[[nodiscard]] constexpr error malformed(const char* field, const char* problem) noexcept {
-    return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
-}
-[[nodiscard]] constexpr error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::malformed, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
-}
-[[nodiscard]] constexpr error refused(const char* field, const char* problem) noexcept {
-    return {errc::refused, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
-}
-[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
-}
-[[nodiscard]] constexpr error refused(const char* field, const char* problem, std::int64_t got,
-                                      std::int64_t wanted) noexcept {
-    return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
-}
-[[nodiscard]] constexpr error refused(const char* field, const char* problem, device got,
-                                      device wanted) noexcept {
-    error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
-    e.detail = error::detail_kind::devices;
-    return e;
-}
-[[nodiscard]] constexpr error refused_bits(const char* field, const char* problem,
-                                           std::uint64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got_hex,    0, -1, field, problem,
-            nullptr,       static_cast<std::int64_t>(got), 0};
-}
-[[nodiscard]] constexpr error out_of_memory(const char* field) noexcept {
-    return {errc::no_memory, error::detail_kind::none, 0, -1, field, "out of memory", nullptr, 0, 0};
-}
+// Short spellings, so that a check reads as one line where it is made. Out of line: there are hundreds.
+[[nodiscard]] TENON_API error malformed(const char* field, const char* problem) noexcept;
+[[nodiscard]] TENON_API error malformed(const char* field, const char* problem, std::int64_t got) noexcept;
+[[nodiscard]] TENON_API error refused(const char* field, const char* problem) noexcept;
+[[nodiscard]] TENON_API error refused(const char* field, const char* problem, std::int64_t got) noexcept;
+[[nodiscard]] TENON_API error refused(const char* field, const char* problem, std::int64_t got,
+                                      std::int64_t wanted) noexcept;
+[[nodiscard]] TENON_API error refused(const char* field, const char* problem, device got,
+                                      device wanted) noexcept;
+[[nodiscard]] TENON_API error refused_bits(const char* field, const char* problem,
+                                           std::uint64_t got) noexcept;
+[[nodiscard]] TENON_API error out_of_memory(const char* field) noexcept;
 
 /// A value or the error that stood in its way. Reading the side that is not there is a programming error.
 template <class T>
@@ -95,40 +76,73 @@ class [[nodiscard]] result {
 public:
     using value_type = T;
 
-    result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-    result(tenon::error e) noexcept : state_(std::in_place_index<1>, e) {}
+    result(T value) noexcept(std::is_nothrow_move_constructible_v<T>) : value_(std::move(value)), ok_(true) {}
+    result(const tenon::error& e) noexcept : error_(e), ok_(false) {}
     /// A value made where it will stay: for classes that are costly to move.
     template <class... Args>
-    explicit result(std::in_place_t, Args&&... args)
-        : state_(std::in_place_index<0>, std::forward<Args>(args)...) {}
+    explicit result(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...), ok_(true) {}
+    result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : ok_(other.ok_) {
+        if (ok_)
+            ::new (static_cast<void*>(&value_)) T(std::move(other.value_));
+        else
+            error_ = other.error_;
+    }
+    result(const result& other)
+        requires std::is_copy_constructible_v<T>
+        : ok_(other.ok_) {
+        if (ok_)
+            ::new (static_cast<void*>(&value_)) T(other.value_);
+        else
+            error_ = other.error_;
+    }
+    result& operator=(result other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        fail(other.ok_ ? tenon::error{} : other.error_);
+        if (other.ok_) {
+            ::new (static_cast<void*>(&value_)) T(std::move(other.value_));
+            ok_ = true;
+        }
+        return *this;
+    }
+    ~result() {
+        if (ok_) value_.~T();
+    }
 
     /// Puts the error in the place of the value.
-    // NOLINTNEXTLINE(bugprone-exception-escape): an error is trivial, and destructors do not throw
-    void fail(const tenon::error& e) noexcept { state_.template emplace<1>(e); }
+    void fail(const tenon::error& e) noexcept {
+        const tenon::error kept = e;  // it may lie in the value
+        if (ok_) value_.~T();
+        error_ = kept;
+        ok_ = false;
+    }
 
-    [[nodiscard]] bool has_value() const noexcept { return state_.index() == 0; }
+    [[nodiscard]] bool has_value() const noexcept { return ok_; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    [[nodiscard]] T& value() & noexcept { return held<0>(state_); }
-    [[nodiscard]] const T& value() const& noexcept { return held<0>(state_); }
-    [[nodiscard]] T&& value() && noexcept { return std::move(held<0>(state_)); }
+    [[nodiscard]] T& value() & noexcept { return held(); }
+    [[nodiscard]] const T& value() const& noexcept { return const_cast<result*>(this)->held(); }
+    [[nodiscard]] T&& value() && noexcept { return std::move(held()); }
     T& operator*() & noexcept { return value(); }
     const T& operator*() const& noexcept { return value(); }
     T&& operator*() && noexcept { return std::move(*this).value(); }
     T* operator->() noexcept { return &value(); }
     const T* operator->() const noexcept { return &value(); }
 
-    [[nodiscard]] const tenon::error& error() const noexcept { return held<1>(state_); }
-
-private:
-    template <std::size_t Side, class State>
-    static auto& held(State& state) noexcept {
-        auto* const side = std::get_if<Side>(&state);
-        assert(side != nullptr);
-        return *side;
+    [[nodiscard]] const tenon::error& error() const noexcept {
+        assert(!ok_);
+        return error_;
     }
 
-    std::variant<T, tenon::error> state_;
+private:
+    [[nodiscard]] T& held() noexcept {
+        assert(ok_);
+        return value_;
+    }
+
+    union {
+        T value_;
+        tenon::error error_;
+    };
+    bool ok_;
 };
 
 /// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.

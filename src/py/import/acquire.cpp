@@ -7,7 +7,14 @@
 #include "../runtime/nesting.hpp"
 #include "ladder.hpp"
 
-namespace tenon::py::detail {
+namespace tenon::py {
+
+TENON_COLD TENON_INLINE result<void> acquired::admit(const abi::dl_tensor& t, std::uint64_t flags,
+                                          abi::dl_version version) noexcept {
+    return admit_here(t, flags, version);
+}
+
+namespace detail {
 
 TENON_INLINE void raise_unmet(const error& e, PyObject* obj) noexcept try {
     if (attached_thread_state() == nullptr) return raise_detached();
@@ -112,4 +119,5 @@ TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out) noexcept 
     return climb_past_table(answer, why, obj, writable, out);
 }
 
-}  // namespace tenon::py::detail
+}  // namespace detail
+}  // namespace tenon::py

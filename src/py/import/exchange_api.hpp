@@ -210,7 +210,7 @@ TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_term
         if (PyErr_Occurred() != nullptr) return rung_result::raised;
     }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit(t, flags, terms.table->header.version); !ok) [[unlikely]] {
+    if (auto ok = out.admit_here(t, flags, terms.table->header.version); !ok) [[unlikely]] {
         why = ok.error();
         return rung_result::refused;
     }

@@ -11,6 +11,10 @@
 
 namespace tenon::py {
 
+TENON_COLD TENON_INLINE void detail::drop(PyObject* obj) noexcept {
+    foreign_code([&] { Py_XDECREF(obj); });
+}
+
 TENON_INLINE PyObject* exception_type(errc code) noexcept {
     switch (code) {
         case errc::not_an_array:
@@ -26,7 +30,7 @@ TENON_INLINE PyObject* exception_type(errc code) noexcept {
     return here != nullptr ? here->malformed_error : nullptr;
 }
 
-TENON_INLINE std::nullptr_t raise(errc code, const std::string& message) noexcept {
+TENON_COLD TENON_INLINE std::nullptr_t raise(errc code, const std::string& message) noexcept {
     detail::raise_attached([&] {
         PyObject* const type = exception_type(code);
         if (type != nullptr) PyErr_SetString(type, message.c_str());
@@ -34,13 +38,13 @@ TENON_INLINE std::nullptr_t raise(errc code, const std::string& message) noexcep
     return nullptr;
 }
 
-TENON_INLINE std::nullptr_t raise(const error& e, std::string_view prefix) noexcept try {
+TENON_COLD TENON_INLINE std::nullptr_t raise(const error& e, std::string_view prefix) noexcept try {
     return raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
     return raise_no_memory();
 }
 
-TENON_INLINE void raise_caught() noexcept {
+TENON_COLD TENON_INLINE void raise_caught() noexcept {
     if (PyErr_Occurred() != nullptr) return;
     try {
         throw;
