@@ -1,15 +1,17 @@
 // python/src/from_pointer.cpp: memory that is known by its address alone becomes a Tensor.
-#include "../../src/py/runtime/exceptions.hpp"
 #include <atomic>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
+#include "../../src/py/runtime/exceptions.hpp"
 
+#include <tenon/py/export.hpp>
 #include "../../src/py/runtime/arguments.hpp"
 #include "../../src/py/runtime/chained_object.hpp"
-#include <tenon/py/export.hpp>
+
+#include "../../src/py/runtime/keep.hpp"
 
 #include "functions.hpp"
 

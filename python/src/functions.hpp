@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include <tenon/value/device.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/value/device.hpp>
 
 namespace tenon::module {
 

@@ -1,6 +1,5 @@
 // python/src/inspect.cpp: what can be said of an object or a capsule by looking at it: the compiled half of
 // `tenon.inspect`.
-#include "../../src/py/runtime/exceptions.hpp"
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -13,6 +12,10 @@
 #endif
 
 #include <tenon/py.hpp>
+
+#include "../../src/py/export/producer_type.hpp"
+#include "../../src/py/import/ladder.hpp"
+#include "../../src/py/runtime/exceptions.hpp"
 
 #include "functions.hpp"
 
@@ -176,7 +179,7 @@ constexpr const char* unreadable_struct = "it leads to memory that cannot be rea
         why = malformed("capsule", unreadable_struct).message();
         return none();
     };
-    constexpr error fine = malformed("", "");
+    const error fine = malformed("", "");
     error fault = fine;
     ref made;
     if (versioned) {

@@ -3,6 +3,11 @@
 
 #include <tenon/py.hpp>
 
+#include "../../src/py/export/producer_type.hpp"
+#include "../../src/py/export/protocols.hpp"
+#include "../../src/py/library/gradient.hpp"
+#include "../../src/py/runtime/arguments.hpp"
+
 #include "functions.hpp"
 
 namespace tenon::module {

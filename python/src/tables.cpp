@@ -4,15 +4,18 @@
 #include <optional>
 #include <string>
 
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../src/value/number.hpp"
-#include "../../src/py/runtime/arguments.hpp"
-#include "../../src/py/runtime/call.hpp"
 #include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>
-#include "../../src/py/runtime/exceptions.hpp"
 #include <tenon/py/ref.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
+#include "../../src/py/runtime/arguments.hpp"
+#include "../../src/py/runtime/call.hpp"
+#include "../../src/py/runtime/exceptions.hpp"
+#include "../../src/value/number.hpp"
+
+#include "../../src/py/export/number.hpp"
+#include "../../src/py/export/producer_type.hpp"
 
 #include "functions.hpp"
 

@@ -34,15 +34,17 @@ TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, st
     return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, std::int64_t got,
-                           std::int64_t wanted) noexcept {
+                                      std::int64_t wanted) noexcept {
     return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
 }
-TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, device got, device wanted) noexcept {
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, device got,
+                                      device wanted) noexcept {
     error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
     e.detail = error::detail_kind::devices;
     return e;
 }
-TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem, std::uint64_t got) noexcept {
+TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem,
+                                           std::uint64_t got) noexcept {
     error e = refused(field, problem, static_cast<std::int64_t>(got));
     e.detail = error::detail_kind::got_hex;
     return e;

@@ -17,6 +17,8 @@
 
 #include <tenon/memory/allocate.hpp>
 
+#include "../../src/memory/large_pages.hpp"
+
 #include "support.hpp"
 
 namespace {

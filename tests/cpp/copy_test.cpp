@@ -24,6 +24,8 @@
 
 #include <tenon/memory/copy.hpp>
 
+#include "../../src/memory/copy_plan.hpp"
+
 #include "support.hpp"
 
 namespace {

@@ -25,9 +25,9 @@
 
 #include <tenon/memory/allocate.hpp>
 #include <tenon/tensor/device_view.hpp>
-#include <tenon/value/dtype_names.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/view.hpp>
+#include <tenon/value/dtype_names.hpp>
 
 #include "support.hpp"
 

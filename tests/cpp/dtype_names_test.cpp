@@ -12,6 +12,8 @@
 
 #include <tenon/value/dtype_names.hpp>
 
+#include "../../src/value/formats.hpp"
+
 namespace tc = tenon::abi::type_code;
 using tenon::dtype;
 using tenon::format_fault;

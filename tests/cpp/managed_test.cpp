@@ -17,6 +17,8 @@
 #include <tenon/memory/copy.hpp>
 #include <tenon/tensor/managed.hpp>
 
+#include "../../src/tensor/managed.hpp"
+
 #include "allocations.hpp"
 #include "support.hpp"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tenon/detail/config.hpp>
+#include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::py {
@@ -11,7 +12,9 @@ namespace tenon::py {
 namespace detail {
 
 /// Lets go of a reference, which may run code of others.
-TENON_API void drop(PyObject* obj) noexcept;
+TENON_COLD inline void drop(PyObject* obj) noexcept {
+    foreign_code([&] { Py_XDECREF(obj); });
+}
 
 }  // namespace detail
 

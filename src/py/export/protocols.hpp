@@ -5,15 +5,10 @@
 #include <tenon/py/producer.hpp>
 #include <tenon/py/python.hpp>
 
+#include "../runtime/arguments.hpp"
 #include "../runtime/exceptions.hpp"
 
 namespace tenon::py::detail {
-
-/// A function of whatever signature, as a method table has it.
-template <class Function>
-[[nodiscard]] PyCFunction as_method(Function function) noexcept {
-    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 /// Adds to a type's dictionary, immutable types included; false with an exception set.
 [[nodiscard]] inline bool add_to_type(PyTypeObject* type, const char* name, ref value) noexcept {

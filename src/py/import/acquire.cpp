@@ -10,7 +10,7 @@
 namespace tenon::py {
 
 TENON_COLD TENON_INLINE result<void> acquired::admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                          abi::dl_version version) noexcept {
+                                                     abi::dl_version version) noexcept {
     return admit_here(t, flags, version);
 }
 

@@ -1,5 +1,5 @@
-// src/py/runtime/arguments.hpp: reading the keyword arguments of the DLPack protocol, each with an error that
-// names it.
+// src/py/runtime/arguments.hpp: reading the arguments of C functions, those of `__dlpack__` too, each with an
+// error that names it.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,16 @@
 #include "interpreter.hpp"
 
 namespace tenon::py {
+
+namespace detail {
+
+/// A function of whatever signature, as a method table has it.
+template <class Function>
+[[nodiscard]] PyCFunction as_method(Function function) noexcept {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+}  // namespace detail
 
 /// The keywords of `__dlpack__`; None and absent are the same.
 struct dlpack_keywords {

@@ -11,10 +11,6 @@
 
 namespace tenon::py {
 
-TENON_COLD TENON_INLINE void detail::drop(PyObject* obj) noexcept {
-    foreign_code([&] { Py_XDECREF(obj); });
-}
-
 TENON_INLINE PyObject* exception_type(errc code) noexcept {
     switch (code) {
         case errc::not_an_array:

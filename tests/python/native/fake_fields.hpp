@@ -13,6 +13,8 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 
+#include "../../../src/py/runtime/exceptions.hpp"
+
 namespace fakes {
 
 using tenon::py::ref;

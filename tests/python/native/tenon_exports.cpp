@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "../../../src/py/runtime/arguments.hpp"
+#include "../../../src/py/runtime/exceptions.hpp"
 #include "fake_fields.hpp"
 
 namespace {

@@ -10,6 +10,9 @@
 
 #include <tenon/py.hpp>
 
+#include "../../../src/py/import/plan_cache.hpp"
+#include "../../../src/py/runtime/exceptions.hpp"
+
 namespace {
 
 using tenon::tensor;
