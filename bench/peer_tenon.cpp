@@ -48,7 +48,7 @@ tenon::tensor_info describe_source() {
 
 tenon::keep_alive keep_source() {
     return {source_memory, [](void*, void*) noexcept { source_release(); },
-            tenon::keep_alive::plain_memory()};
+            nullptr, tenon::owner_kind::memory};
 }
 
 PyObject* to_like(PyObject*, PyObject* like) {

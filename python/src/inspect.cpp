@@ -89,21 +89,15 @@ template <class... Args>
 /// What keeps the memory: ("object" or "buffer", the type of it), or ("struct", None), ("arrow", None) or
 /// ("memory", None). None when nothing does.
 [[nodiscard]] PyObject* owner_of(const keep_alive& any) noexcept {
+    if (!any) return none();
     const keep_alive& owner = gpu::kept_by(any);
-    const auto of_type = [](const char* kind, PyObject* kept) {
-        return Py_BuildValue("(sO)", kind,
-                             kept != nullptr ? reinterpret_cast<PyObject*>(Py_TYPE(kept)) : Py_None);
-    };
-    const keep_alive::release_fn release = owner.release_function();
-    if (release == nullptr) return none();
-    if (PyObject* const object = py::detail::object_kept_by(owner)) return of_type("object", object);
-    if (release == py::detail::release_interface)  // the object, and what it said
-        return of_type("object", PyTuple_GET_ITEM(static_cast<PyObject*>(owner.subject()), 0));
-    if (release == py::detail::release_buffer)
-        return of_type("buffer", static_cast<Py_buffer*>(owner.subject())->obj);
-    if (release == py::arrow::detail::release_array) return of_type("arrow", nullptr);
-    const bool is_struct = release == py::detail::release_versioned || release == py::detail::release_legacy;
-    return of_type(is_struct ? "struct" : "memory", nullptr);
+    const char* const kind = owner.is(owner_kind::buffer)    ? "buffer"
+                             : owner.is(owner_kind::arrow)   ? "arrow"
+                             : owner.is(owner_kind::managed) ? "struct"
+                                                             : "memory";
+    PyObject* const object = py::detail::object_behind(owner);
+    if (object == nullptr) return Py_BuildValue("(sO)", kind, Py_None);
+    return Py_BuildValue("(sO)", owner.is(owner_kind::buffer) ? kind : "object", Py_TYPE(object));
 }
 
 /// Everything a checked tensor says, as a dictionary.

@@ -31,7 +31,7 @@ struct array_block : tenon::detail::release_chain::link {
     static void release(abi::arrow_array* array) noexcept {
         auto* const block = static_cast<array_block*>(array->private_data);
         array->release = nullptr;
-        if (block->owner.keeps_plain_memory())
+        if (block->owner.is(owner_kind::memory))
             let_go(block);
         else
             tenon::detail::release_chain::run(block);

@@ -190,7 +190,7 @@ struct late_owner {
     late_owner(keep_alive&& o, device w) noexcept : owner(std::move(o)), where(w) {}
     late_owner(late_owner&&) noexcept = default;
     ~late_owner() {
-        if (owner.release_function() != nullptr) release_after_device(std::move(owner), where);
+        if (owner) release_after_device(std::move(owner), where);
     }
 };
 
@@ -201,12 +201,11 @@ struct late_owner {
 /// that stays where it is only as long as no code of others runs.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
-    if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || mine.release_function() == nullptr)
-        return mine;
+    if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || !mine) return mine;
     detail_done::late_owner late(std::move(mine), where);
     keep_alive out;
     // Without memory for it, the order of the release is all that is lost.
-    if (tenon::detail::keep_moved(late, out) == nullptr) return std::move(late.owner);
+    if (tenon::detail::keep_moved(late, out, owner_kind::late) == nullptr) return std::move(late.owner);
     return out;
 }
 
@@ -214,8 +213,7 @@ struct late_owner {
 [[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
     using late = tenon::detail::box<detail_done::late_owner>;
     // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): a temporary one is refused below
-    return owner.release_function() == &late::release ? static_cast<late*>(owner.subject())->object.owner
-                                                      : owner;
+    return owner.is(owner_kind::late) ? static_cast<late*>(owner.subject())->object.owner : owner;
 }
 const keep_alive& kept_by(keep_alive&& owner) = delete;
 

@@ -27,6 +27,6 @@ TENON_INLINE result<tensor> allocate(element_type type, const axes& shape, bool 
     detail::ask_for_large_pages(memory, bytes);
     const tensor_info info = tensor_info::contiguous(memory, type, shape);
     return tensor::own(padded ? info.padded() : info,
-                       keep_alive(memory, detail::release_aligned, keep_alive::plain_memory()));
+                       keep_alive(memory, detail::release_aligned, nullptr, owner_kind::memory));
 }
 }  // namespace tenon

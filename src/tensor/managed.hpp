@@ -46,7 +46,7 @@ struct managed_block : release_chain::link {
     static void release(Managed* self) noexcept {
         managed_block* const block = of(self);
         if (block->released != nullptr) *block->released = true;
-        if (block->owner.keeps_plain_memory())
+        if (block->owner.is(owner_kind::memory))
             let_go(block);
         else
             release_chain::run(block);

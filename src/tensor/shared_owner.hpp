@@ -26,15 +26,15 @@ struct shared_owner : release_chain::link {
 /// A second holder of what `owner` keeps. Nothing to keep needs none; false when there is no memory for it,
 /// and `owner` is as it was.
 [[nodiscard]] inline bool share_owner(keep_alive& owner, keep_alive& out) noexcept {
-    if (owner.release_function() == nullptr) return true;
-    if (owner.release_function() != &shared_owner::release) {
+    if (!owner) return true;
+    if (!owner.is(owner_kind::shared)) {
         auto* const shared = new (std::nothrow) shared_owner(std::move(owner));
         if (shared == nullptr) return false;
-        owner = keep_alive(shared, &shared_owner::release);
+        owner = keep_alive(shared, &shared_owner::release, nullptr, owner_kind::shared);
     }
     auto* const shared = static_cast<shared_owner*>(owner.subject());
     shared->holders.fetch_add(1, std::memory_order_relaxed);
-    out = keep_alive(shared, &shared_owner::release);
+    out = keep_alive(shared, &shared_owner::release, nullptr, owner_kind::shared);
     return true;
 }
 

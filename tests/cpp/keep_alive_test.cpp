@@ -22,7 +22,7 @@ using namespace tenon_test;
 using tenon::keep_alive;
 namespace detail = tenon::detail;
 
-static_assert(sizeof(keep_alive) == 3 * sizeof(void*), "three words");
+static_assert(sizeof(keep_alive) == 4 * sizeof(void*), "three words and what it is");
 
 int deletions;
 void* last_deleted;

@@ -1,7 +1,8 @@
-// tenon/tensor/keep_alive.hpp: what keeps a tensor's memory alive: three words that release it once.
+// tenon/tensor/keep_alive.hpp: what keeps a tensor's memory alive, says what it is, and releases it once.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -11,22 +12,43 @@
 
 namespace tenon {
 
+/// What an owner is: what its subject points to, and so what may be asked of it.
+enum class owner_kind : std::uint8_t {
+    other,   ///< whatever a user handed over
+    memory,  ///< plain memory, and nothing else is let go of with it: it goes at once, where others wait in
+             ///< turn
+    object,  ///< an object of Python's
+    interface,  ///< a pair of Python's: an object, and the array interface it gave
+    array,      ///< an array of a library's, and what lent its memory
+    buffer,     ///< a buffer of Python's
+    managed,    ///< a DLPack struct of somebody else's
+    arrow,      ///< an Arrow array
+    allocated,  ///< a DLPack struct made by the allocator of an exchange table, which is the context
+    shared,     ///< an owner that several tensors have in common
+    late,       ///< an owner that is let go of when a GPU is done
+};
+
 /// Keeps a tensor's memory alive: `release(subject, context)` runs once, on whichever thread drops it last.
 class keep_alive {
 public:
     using release_fn = void (*)(void* subject, void* context) noexcept;
 
     keep_alive() noexcept = default;
-    keep_alive(void* subject, release_fn release, void* context = nullptr) noexcept
-        : subject_(subject), release_(release), context_(context) {}
+    keep_alive(void* subject, release_fn release, void* context = nullptr,
+               owner_kind kind = owner_kind::other) noexcept
+        : subject_(subject), release_(release), context_(context), kind_(kind) {}
     keep_alive(keep_alive&& o) noexcept
-        : subject_(o.subject_), release_(std::exchange(o.release_, nullptr)), context_(o.context_) {}
+        : subject_(o.subject_),
+          release_(std::exchange(o.release_, nullptr)),
+          context_(o.context_),
+          kind_(o.kind_) {}
     keep_alive& operator=(keep_alive&& o) noexcept {
         if (this != &o) {
             reset();
             subject_ = o.subject_;
             release_ = std::exchange(o.release_, nullptr);
             context_ = o.context_;
+            kind_ = o.kind_;
         }
         return *this;
     }
@@ -40,14 +62,9 @@ public:
     /// Forgets what it kept, without releasing it.
     void disown() noexcept { release_ = nullptr; }
 
-    /// The context of a release that gives plain memory back and lets go of nothing else: it is run at once,
-    /// where others may have to wait for their turn in a chain.
-    [[nodiscard]] TENON_PRIVATE static void* plain_memory() noexcept {
-        static char mark;
-        return &mark;
-    }
-    [[nodiscard]] bool keeps_plain_memory() const noexcept { return context_ == plain_memory(); }
-
+    /// There is something that it keeps.
+    explicit operator bool() const noexcept { return release_ != nullptr; }
+    [[nodiscard]] bool is(owner_kind kind) const noexcept { return release_ != nullptr && kind_ == kind; }
     [[nodiscard]] void* subject() const noexcept { return subject_; }
     [[nodiscard]] release_fn release_function() const noexcept { return release_; }
     [[nodiscard]] const void* context() const noexcept { return context_; }
@@ -56,6 +73,7 @@ private:
     void* subject_ = nullptr;
     release_fn release_ = nullptr;
     void* context_ = nullptr;
+    owner_kind kind_ = owner_kind::other;
 };
 
 namespace detail {
@@ -118,10 +136,10 @@ struct box : release_chain::link {
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
 /// (then it stays where it was).
 template <class Owner>
-[[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out) {
+[[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out, owner_kind kind = owner_kind::other) {
     auto* const kept = new (std::nothrow) box<Owner>(std::move(object));
     if (kept == nullptr) return nullptr;
-    out = keep_alive(kept, &box<Owner>::release);
+    out = keep_alive(kept, &box<Owner>::release, nullptr, kind);
     return &kept->object;
 }
 

@@ -76,9 +76,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         return std::nullopt;
     };
     if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
-    keep_alive owner = plan.honest
-                           ? keep_alive(managed, release_allocated, const_cast<abi::exchange_api*>(table))
-                           : keep_managed(managed, true, &here);
+    keep_alive owner = plan.honest ? keep_alive(managed, release_allocated,
+                                                const_cast<abi::exchange_api*>(table), owner_kind::allocated)
+                                   : keep_managed(managed, true, &here);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     foreign received(managed);
     auto taken = tensor::take_as(received, owner);
@@ -158,7 +158,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
         return std::nullopt;
     }
-    if (object_kept_by(taken->owner()) != made.get())  // so that it can go back as it is
+    if (array_kept_by(taken->owner()) != made.get())  // so that it can go back as it is
         taken->owner() = keep_array(std::move(made), std::move(taken->owner()), &here);
     return taken;
 } catch (...) {

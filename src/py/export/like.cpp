@@ -38,7 +38,7 @@ namespace detail {
 /// The array `t` came from, if it is exactly what `t` shows: then there is nothing to make.
 [[nodiscard]] inline PyObject* same_array(const tensor& t, PyTypeObject* type) noexcept {
     auto* const owner = static_cast<PyObject*>(t.owner().subject());
-    if (t.owner().release_function() != release_object || Py_TYPE(owner) != type) return nullptr;
+    if (!t.owner().is(owner_kind::object) || Py_TYPE(owner) != type) return nullptr;
     const auto* const a = reinterpret_cast<const numpy_abi::array*>(owner);
     const auto number = numpy_abi::number_of(t.dtype());
     if (!number || a->descr->type_num != *number || a->descr->byteorder == numpy_abi::swapped_order ||
@@ -54,7 +54,7 @@ namespace detail {
 
 /// The same for a library whose arrays have to be asked: empty_like keeps the very array.
 [[nodiscard]] inline PyObject* same_array_by_asking(const tensor& t, PyTypeObject* type) noexcept {
-    PyObject* const owner = object_kept_by(t.owner());
+    PyObject* const owner = array_kept_by(t.owner());
     if (owner == nullptr || Py_TYPE(owner) != type) return nullptr;
     bool same = false;
     void* stream = nullptr;

@@ -31,7 +31,7 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
 [[nodiscard]] inline abi::managed_tensor_versioned* allocated_struct(
     const tensor& t, const abi::exchange_api* table) noexcept {
     const keep_alive& owner = t.owner();
-    if (owner.release_function() != release_allocated || owner.context() != table) return nullptr;
+    if (!owner.is(owner_kind::allocated) || owner.context() != table) return nullptr;
     auto* const managed = static_cast<abi::managed_tensor_versioned*>(owner.subject());
     const abi::dl_tensor& there = managed->tensor;
     const auto count = static_cast<std::size_t>(t.ndim());

@@ -30,7 +30,7 @@ void drop_unconsumed(PyObject* capsule) noexcept {
     auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
     if (managed == nullptr || managed->deleter == nullptr) return;
     const auto* const block = tenon::detail::own_block(managed);
-    if (block != nullptr && block->owner.keeps_plain_memory()) return managed->deleter(managed);
+    if (block != nullptr && block->owner.is(owner_kind::memory)) return managed->deleter(managed);
     const error_guard keep;  // the owner's own code runs, and may not see what is pending
     managed->deleter(managed);
 }

@@ -44,20 +44,11 @@ struct TENON_PRIVATE tensor_source {
     static constexpr producer_source source TENON_PRIVATE{&read, &is_own, &ready, true};
 };
 
-/// The Python object the tensor's memory belongs to, borrowed, or null where that cannot be known.
-[[nodiscard]] inline PyObject* owner_of(const tensor& t) noexcept {
-    const keep_alive& owner = gpu::kept_by(t.owner());
-    if (PyObject* const object = object_kept_by(owner)) return object;
-    if (owner.release_function() == release_interface) return static_cast<PyObject*>(owner.subject());
-    return owner.release_function() == release_buffer ? static_cast<Py_buffer*>(owner.subject())->obj
-                                                      : nullptr;
-}
-
 /// The owner as the collector may see it. Before 3.13 it would clear a memoryview that still lends its
 /// buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a `__buffer__`
 /// and it.
 [[nodiscard]] inline PyObject* visible_owner(const tensor& t) noexcept {
-    PyObject* const owner = owner_of(t);
+    PyObject* const owner = referenced_by(t.owner());
 #if PY_VERSION_HEX < 0x030D0000
     if (owner != nullptr &&
         (PyMemoryView_Check(owner) || std::strcmp(Py_TYPE(owner)->tp_name, "_buffer_wrapper") == 0))
@@ -68,16 +59,13 @@ struct TENON_PRIVATE tensor_source {
 
 /// The owner as people want to know it: of a Tensor over a Tensor, what the last of them belongs to.
 [[nodiscard]] inline PyObject* root_owner_of(const tensor& t) noexcept {
-    PyObject* owner = owner_of(t);
-    if (gpu::kept_by(t.owner()).release_function() == release_interface) return PyTuple_GET_ITEM(owner, 0);
+    PyObject* owner = object_behind(t.owner());
     const interpreter* const here = interpreter::current();
     if (here == nullptr) PyErr_Clear();
     while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
-        const tensor& inner = as_tensor_object(owner)->held;
-        PyObject* const next = owner_of(inner);
+        PyObject* const next = object_behind(as_tensor_object(owner)->held.owner());
         if (next == nullptr) break;
-        const bool is_pair = gpu::kept_by(inner.owner()).release_function() == release_interface;
-        owner = is_pair ? PyTuple_GET_ITEM(next, 0) : next;
+        owner = next;
     }
     return owner;
 }

@@ -146,7 +146,7 @@ namespace detail {
         return rung_result::refused;
     }
     out.owner = py::detail::keep_interface(obj, dict ? dict.get() : obj, &here);
-    if (out.owner.release_function() == nullptr) return rung_result::raised;
+    if (!out.owner) return rung_result::raised;
     return rung_result::taken;
 }
 

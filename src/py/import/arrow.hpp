@@ -131,7 +131,7 @@ inline void release_array(void* subject, void* home) noexcept {
     }
     *kept = seen;
     array.release = nullptr;
-    out.owner = keep_alive(kept, release_array, &here);
+    out.owner = keep_alive(kept, release_array, &here, owner_kind::arrow);
     return rung_result::taken;
 }
 

@@ -82,8 +82,8 @@ TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
         why = refused("buffer", "the exporter failed without an exception");
         return rung_result::refused;
     }
-    out.owner =
-        keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here);
+    out.owner = keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here,
+                           owner_kind::buffer);
     if (PyErr_Occurred() == nullptr) return rung_result::taken;
     out.owner.reset();
     return rung_result::raised;

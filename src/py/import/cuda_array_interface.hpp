@@ -111,7 +111,7 @@ namespace detail {
     if (!where) return refuse(where.error());
     out.set_device(*where);
     out.owner = py::detail::keep_interface(obj, dict.get(), &here);
-    if (out.owner.release_function() == nullptr) return rung_result::raised;
+    if (!out.owner) return rung_result::raised;
     // From here on code of others may run: the GIL is let go of.
     if (auto ordered = detail::order(version, *stream, options, out); !ordered) {
         out.owner.reset();

@@ -338,7 +338,7 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
 /// alone: see `own_storage`. Memory that does not lie in it is somebody else's. False with an exception set.
 TENON_COLD [[nodiscard]] inline bool keep_storage(PyObject* obj, const torch_library& torch,
                                                   interpreter& home, acquired& out) noexcept try {
-    if (out.empty() || out.owner.release_function() == nullptr) return true;
+    if (out.empty() || !out.owner) return true;
     ref storage = torch.storage_of(obj, home);
     const auto owned = storage ? torch.memory_of(storage.get(), home) : std::nullopt;
     if (!forget_answer()) return false;

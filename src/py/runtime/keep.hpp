@@ -8,6 +8,8 @@
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 
+#include "../../gpu/until_done.hpp"
+#include "../../tensor/shared_owner.hpp"
 #include "call.hpp"
 #include "exceptions.hpp"
 #include "interpreter.hpp"
@@ -28,8 +30,6 @@ inline void release_object(void* subject, void* home) noexcept {
 #endif
     static_cast<interpreter*>(home)->enter([&] { call::drop(object); });
 }
-/// Of a pair: an object, and the interface it gave.
-inline void release_interface(void* subject, void* home) noexcept { release_object(subject, home); }
 inline void release_versioned(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });
 }
@@ -52,13 +52,13 @@ inline void release_buffer(void* subject, void* home) noexcept {
 
 [[nodiscard]] inline keep_alive keep_object(PyObject* obj, interpreter* home) noexcept {
     Py_INCREF(obj);
-    return {obj, release_object, home};
+    return {obj, release_object, home, owner_kind::object};
 }
 /// Keeps an object and what its interface was read from; empty with an exception set.
 [[nodiscard]] inline keep_alive keep_interface(PyObject* obj, PyObject* interface,
                                                interpreter* home) noexcept {
     PyObject* const both = PyTuple_Pack(2, obj, interface);
-    return both != nullptr ? keep_alive(both, release_interface, home) : keep_alive();
+    return both != nullptr ? keep_alive(both, release_object, home, owner_kind::interface) : keep_alive();
 }
 /// An array that a library made, and what it lent its memory by, which need not be kept by the array: its
 /// library may hand out a copy.
@@ -71,17 +71,32 @@ inline void release_kept_array(void* subject, void* home) noexcept {
 }
 /// Keeps both; throws `std::bad_alloc`.
 [[nodiscard]] inline keep_alive keep_array(ref array, keep_alive memory, interpreter* home) {
-    return {new kept_array{std::move(array), std::move(memory)}, release_kept_array, home};
+    return {new kept_array{std::move(array), std::move(memory)}, release_kept_array, home, owner_kind::array};
 }
-/// The array or other object that is kept, borrowed, or null when it is kept by other means.
-[[nodiscard]] inline PyObject* object_kept_by(const keep_alive& owner) noexcept {
-    if (owner.release_function() == release_object) return static_cast<PyObject*>(owner.subject());
-    return owner.release_function() == release_kept_array
-               ? static_cast<kept_array*>(owner.subject())->array.get()
-               : nullptr;
+/// The one object of Python's that an owner holds a reference of by itself, borrowed; null where there is
+/// none.
+[[nodiscard]] inline PyObject* referenced_by(const keep_alive& any) noexcept {
+    const keep_alive& owner = gpu::kept_by(any);
+    if (owner.is(owner_kind::object) || owner.is(owner_kind::interface))
+        return static_cast<PyObject*>(owner.subject());
+    if (owner.is(owner_kind::array)) return static_cast<kept_array*>(owner.subject())->array.get();
+    return owner.is(owner_kind::buffer) ? static_cast<Py_buffer*>(owner.subject())->obj : nullptr;
+}
+/// The array, or another object, that is kept as it is and at once; null when the memory is kept by other
+/// means.
+[[nodiscard]] inline PyObject* array_kept_by(const keep_alive& owner) noexcept {
+    return owner.is(owner_kind::object) || owner.is(owner_kind::array) ? referenced_by(owner) : nullptr;
+}
+/// The object that the memory belongs to, borrowed; null where only its producer knows.
+[[nodiscard]] inline PyObject* object_behind(const keep_alive& any) noexcept {
+    const keep_alive& owner = gpu::kept_by(any);
+    if (owner.is(owner_kind::shared))
+        return object_behind(static_cast<tenon::detail::shared_owner*>(owner.subject())->owner);
+    PyObject* const held = referenced_by(owner);
+    return owner.is(owner_kind::interface) ? PyTuple_GET_ITEM(held, 0) : held;
 }
 [[nodiscard]] inline keep_alive keep_managed(void* managed, bool versioned, interpreter* home) noexcept {
-    return {managed, versioned ? release_versioned : release_legacy, home};
+    return {managed, versioned ? release_versioned : release_legacy, home, owner_kind::managed};
 }
 
 }  // namespace detail

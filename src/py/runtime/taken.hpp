@@ -30,9 +30,9 @@ public:
 private:
     [[nodiscard]] bool runs_code() const noexcept {
         if constexpr (std::is_same_v<Kept, keep_alive>)
-            return kept_.release_function() != nullptr;
+            return static_cast<bool>(kept_);
         else
-            return kept_.owner().release_function() != nullptr;
+            return static_cast<bool>(kept_.owner());
     }
 
     Kept& kept_;
