@@ -131,12 +131,12 @@ template <class... Args>
 /// (rung, answer, reason or None) of each that was tried.
 [[nodiscard]] ref list_of(const py::detail::refusals& told) {
     ref list = ref::take(PyList_New(0));
-    told.for_each([&](py::detail::rung r, py::rung_result answer, const error* why) {
+    told.for_each([&](py::detail::rung_id r, py::outcome::kind answer, const error* why) {
         static constexpr const char* words[] = {"taken", "absent", "refused", "raised"};
         const py::detail::rung_text& text = py::detail::rung_texts[static_cast<std::size_t>(r)];
-        const std::string reason = why != nullptr                      ? why->message()
-                                   : answer == py::rung_result::absent ? text.absent
-                                                                       : "";
+        const std::string reason = why != nullptr                  ? why->message()
+                                   : answer == py::outcome::absent ? text.absent
+                                                                   : "";
         const ref line = ref::take(
             Py_BuildValue("(ssN)", text.name, words[static_cast<int>(answer)], text_or_none(reason)));
         if (list && (!line || PyList_Append(list.get(), line.get()) != 0)) list = ref();

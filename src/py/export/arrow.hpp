@@ -16,7 +16,7 @@
 #include "../../arrow/managed.hpp"
 #include "../../gpu/stream_order.hpp"
 #include "../import/arrow_capsule.hpp"
-#include "../import/rung.hpp"
+#include "../import/outcome.hpp"
 #include "../runtime/arguments.hpp"
 #include "../runtime/driver.hpp"
 #include "../runtime/exceptions.hpp"

@@ -13,7 +13,7 @@
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
 #include "../../tensor/managed.hpp"
-#include "../import/rung.hpp"
+#include "../import/outcome.hpp"
 #include "../import/stream.hpp"
 #include "../library/current_stream.hpp"
 #include "../library/gradient.hpp"

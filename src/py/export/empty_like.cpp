@@ -76,9 +76,9 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
         return std::nullopt;
     };
     if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
-    keep_alive owner = plan.honest ? keep_alive(managed, release_allocated,
-                                                const_cast<abi::exchange_api*>(table), owner_kind::allocated)
-                                   : keep_managed(managed, true, &here);
+    keep_alive owner = plan.genuine ? keep_alive(managed, release_allocated,
+                                                 const_cast<abi::exchange_api*>(table), owner_kind::allocated)
+                                    : keep_managed(managed, true, &here);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     foreign received(managed);
     auto taken = tensor::take_as(received, owner);

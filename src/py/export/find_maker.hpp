@@ -27,7 +27,8 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
 /// Nullopt with an exception set on failure.
 [[nodiscard]] inline std::optional<maker> maker_of(PyObject* like, interpreter& here) noexcept {
     const type_plan* const known = find_plan_of(like);
-    if (known != nullptr && known->maker != maker_kind::unresolved && known->maker_home == &here) [[likely]]
+    if (known != nullptr && known->maker.kind != maker_kind::unresolved && known->maker.home == &here)
+        [[likely]]
         return std::optional<maker>(std::in_place, *known);
     return find_maker(like, here);
 }

@@ -115,7 +115,7 @@ namespace detail {
         case maker_kind::none:
             break;
         case maker_kind::exchange_table:
-            if (t.requires_grad() && plan.honest && !warn_of_gradient(1)) return nullptr;
+            if (t.requires_grad() && plan.genuine && !warn_of_gradient(1)) return nullptr;
             return make_by_table(std::move(t), plan.table);
         case maker_kind::numpy:
             if (PyObject* const same = same_array(t, plan.type)) return ref::borrow(same).release();

@@ -110,7 +110,7 @@ struct library_function {
 struct maker {
     maker_kind kind;
     bool immutable;     ///< the library's arrays must not be written to
-    bool honest;        ///< its table is the one we know: what that allocates is let go of without Python
+    bool genuine;       ///< its table is the one we know: what that allocates is let go of without Python
     bool plain_dtypes;  ///< its functions take the names of element types as they are
     const abi::exchange_api* table;
     PyTypeObject* type;
@@ -120,15 +120,15 @@ struct maker {
     library_function from, empty;  ///< as found just now; nothing when the plan knew
 
     explicit maker(const type_plan& plan) noexcept
-        : kind(plan.maker),
+        : kind(plan.maker.kind),
           immutable(plan.immutable),
-          honest(plan.honest_borrow),
+          genuine(plan.genuine_table),
           plain_dtypes(plan.plain_call),
           table(plan.table),
           type(plan.type),
           alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))),
-          make_from(plan.make_from),
-          make_empty(plan.make_empty) {}
+          make_from(plan.maker.from),
+          make_empty(plan.maker.empty) {}
 
     /// Looks for it; false with an exception set on failure.
     [[nodiscard]] bool resolve(PyObject* like, interpreter& here, bool numpy_struct) noexcept try {
@@ -175,10 +175,7 @@ struct maker {
     /// Notes it in the plan, where that may point to the functions.
     void note_in(type_plan& plan, interpreter& here) const noexcept {
         if (!from.may_be_remembered() || !empty.may_be_remembered()) return;
-        plan.maker = kind;
-        plan.maker_home = &here;
-        plan.make_from = make_from;
-        plan.make_empty = make_empty;
+        plan.maker = {kind, &here, make_from, make_empty};
     }
 };
 

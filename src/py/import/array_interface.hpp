@@ -11,8 +11,9 @@
 #include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
+#include "attempt.hpp"
 #include "interface.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::array_interface {
@@ -25,16 +26,16 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
 namespace detail {
 
 /// Version 2 had no dictionary: each field is an attribute of its own, `__array_shape__` and so on.
-[[nodiscard]] inline rung_result read_attributes(PyObject* obj, interface_fields& fields) noexcept {
+[[nodiscard]] inline outcome read_attributes(PyObject* obj, interface_fields& fields) noexcept {
     for (const interface_fields::named& n : interface_fields::all) {
         const ref name = ref::take(PyUnicode_FromFormat("__array_%s__", n.key));
-        if (!name) return rung_result::raised;
+        if (!name) return outcome::raised;
         PyObject* found = nullptr;
-        if (call::optional_attr(obj, name.get(), &found) < 0) return rung_result::raised;
+        if (call::optional_attr(obj, name.get(), &found) < 0) return outcome::raised;
         ref value = ref::take(found);
         if (value && value.get() != Py_None) fields.*n.field = std::move(value);
     }
-    return fields.typestr && fields.shape ? rung_result::taken : rung_result::absent;
+    return fields.typestr && fields.shape ? outcome::taken : outcome::absent;
 }
 
 /// Whether the bytes were made for this look, and are a copy then: nobody holds them but us and the
@@ -55,21 +56,15 @@ namespace detail {
 }
 
 /// Holds the buffer that stands behind the description, and checks that no element lies outside it.
-[[nodiscard]] inline rung_result take_from_buffer(PyObject* source, std::int64_t offset, bool immutable,
-                                                  const interface_description& said, interpreter& here,
-                                                  acquired& out, error& why) noexcept {
+[[nodiscard]] inline outcome take_from_buffer(attempt& a, PyObject* source, std::int64_t offset,
+                                              const interface_description& said) noexcept {
     Py_buffer* held = nullptr;
-    if (const auto got = hold_buffer(source, PyBUF_SIMPLE, here, out, held, why); got != rung_result::taken)
-        return got;
-    const auto give_up = [&](const error& e) {
-        why = e;
-        out.owner.reset();
-        return rung_result::refused;
-    };
+    const outcome got = hold_buffer(source, PyBUF_SIMPLE, a.here, a.out, held);
+    if (!(got == outcome::taken)) return got;
     if (offset < 0 || held->len < 0 || offset > held->len)
-        return give_up(malformed("offset", "it lies outside the buffer", offset));
+        return a.give_up(malformed("offset", "it lies outside the buffer", offset));
     if (held->buf == nullptr && held->len != 0)
-        return give_up(malformed("data", "the buffer's address is null"));
+        return a.give_up(malformed("data", "the buffer's address is null"));
     const abi::dl_tensor t{held->buf != nullptr ? static_cast<char*>(held->buf) + offset : nullptr,
                            {abi::device_code::cpu, 0},
                            said.ndim,
@@ -77,77 +72,73 @@ namespace detail {
                            nullptr,
                            nullptr,
                            0};
-    const std::uint64_t flags = held->readonly != 0 || immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags); !ok) return give_up(ok.error());
-    if (out.empty()) return rung_result::taken;
+    const std::uint64_t flags = held->readonly != 0 || a.plan.immutable ? abi::flag::read_only : 0;
+    if (auto ok = a.out.admit_stored(t, flags); !ok) return a.give_up(ok.error());
+    if (a.out.empty()) return outcome::taken;
     // Validated: these products fit. Nothing is added to them, since a sum might not.
-    const element_span span = touched_span(out.shape(), out.strides()).value_or(element_span{});
-    const std::int64_t low = span.low * out.itemsize();
-    const std::int64_t end = (span.high + 1) * out.itemsize();
+    const element_span span = touched_span(a.out.shape(), a.out.strides()).value_or(element_span{});
+    const std::int64_t low = span.low * a.out.itemsize();
+    const std::int64_t end = (span.high + 1) * a.out.itemsize();
     if (low < -offset || end > held->len - offset)
-        return give_up(malformed("shape", "elements lie outside the buffer (bytes needed)", end));
-    return rung_result::taken;
+        return a.give_up(malformed("shape", "elements lie outside the buffer (bytes needed)", end));
+    return outcome::taken;
+}
+
+}  // namespace detail
+
+namespace detail {
+
+/// The fields, from the dictionary, which is left in `dict`, or from the attributes that came before it.
+[[nodiscard]] inline outcome read_fields(attempt& a, interface_fields& fields, ref& dict) noexcept {
+    if (a.plan.array_interface != attribute_place::nowhere) {
+        PyObject* found = nullptr;
+        if (call::optional_attr(a.obj, a.here.array_interface, &found) < 0) return outcome::raised;
+        dict = ref::take(found);
+        if (dict.get() == Py_None) dict = ref();
+    }
+    if (!dict)
+        return a.plan.array_typestr == attribute_place::nowhere ? outcome::absent
+                                                                : read_attributes(a.obj, fields);
+    if (!PyDict_Check(dict.get())) return malformed("__array_interface__", "it is not a dictionary");
+    if (!fields.read(dict.get())) return outcome::raised;
+    const long version = interface_version(fields);
+    if (version != 3 && version != 2)
+        return refused("version", "only versions 2 and 3 of the array interface are known", version, 3);
+    return outcome::taken;
 }
 
 }  // namespace detail
 
 /// Reads the interface; the object and the dictionary are both kept, since either may own the memory (F71).
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, interpreter& here, acquired& out,
-                                      error& why) noexcept {
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
     interface_fields fields;
     ref dict;
-    if (plan.array_interface != attribute_place::nowhere) {
-        PyObject* found = nullptr;
-        if (call::optional_attr(obj, here.array_interface, &found) < 0) return rung_result::raised;
-        dict = ref::take(found);
-    }
-    const bool has_dict = dict && dict.get() != Py_None;
-    if (has_dict) {
-        if (!PyDict_Check(dict.get())) {
-            why = malformed("__array_interface__", "it is not a dictionary");
-            return rung_result::refused;
-        }
-        if (!fields.read(dict.get())) return rung_result::raised;
-        if (const long version = interface_version(fields); version != 3 && version != 2) {
-            why = refused("version", "only versions 2 and 3 of the array interface are known", version, 3);
-            return rung_result::refused;
-        }
-    } else {
-        if (plan.array_typestr == attribute_place::nowhere) return rung_result::absent;
-        if (const auto r = detail::read_attributes(obj, fields); r != rung_result::taken) return r;
-    }
-
+    if (const outcome r = detail::read_fields(a, fields, dict); !(r == outcome::taken)) return r;
     interface_description said;
-    if (const auto r = read_interface(fields, out, said, why); r != rung_result::taken) return r;
+    if (const outcome r = read_interface(fields, a.out, said); !(r == outcome::taken)) return r;
     if (!said.has_address) {
         std::int64_t offset = 0;
         if (fields.offset) {
             const ref number = ref::take(call::index(fields.offset.get()));
             offset = number ? PyLong_AsLongLong(number.get()) : -1;
             if (PyErr_Occurred() != nullptr)
-                return py::detail::field_failed("offset", "it is not an integer", why);
+                return py::detail::field_failed("offset", "it is not an integer");
         }
-        PyObject* const source = fields.data ? fields.data.get() : obj;
-        if (PyObject_CheckBuffer(source) == 0) {
-            why = malformed("data", "there is neither an address nor a buffer");
-            return rung_result::refused;
-        }
-        const bool fresh = fields.data && detail::is_fresh(source, has_dict ? dict.get() : nullptr);
-        const auto got = detail::take_from_buffer(source, offset, plan.immutable, said, here, out, why);
-        if (got == rung_result::taken && fresh && !out.empty()) out.mark_copied();
+        PyObject* const source = fields.data ? fields.data.get() : a.obj;
+        if (PyObject_CheckBuffer(source) == 0)
+            return malformed("data", "there is neither an address nor a buffer");
+        const bool fresh = fields.data && detail::is_fresh(source, dict.get());
+        const outcome got = detail::take_from_buffer(a, source, offset, said);
+        if (got == outcome::taken && fresh && !a.out.empty()) a.out.mark_copied();
         return got;
     }
 
     const abi::dl_tensor t{
         said.address, {abi::device_code::cpu, 0}, said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
-    const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags); !ok) {
-        why = ok.error();
-        return rung_result::refused;
-    }
-    out.owner = py::detail::keep_interface(obj, dict ? dict.get() : obj, &here);
-    if (!out.owner) return rung_result::raised;
-    return rung_result::taken;
+    const std::uint64_t flags = said.read_only || a.plan.immutable ? abi::flag::read_only : 0;
+    if (auto ok = a.out.admit_stored(t, flags); !ok) return ok;
+    a.out.owner = py::detail::keep_interface(a.obj, dict ? dict.get() : a.obj, &a.here);
+    return a.out.owner ? outcome::taken : outcome::raised;
 }
 
 }  // namespace tenon::py::array_interface

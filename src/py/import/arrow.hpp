@@ -27,8 +27,9 @@
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
 #include "arrow_capsule.hpp"
+#include "attempt.hpp"
+#include "outcome.hpp"
 #include "protocol_method.hpp"
-#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::arrow {
@@ -110,29 +111,26 @@ inline void release_array(void* subject, void* home) noexcept {
 
 /// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On
 /// failure it is left as it was.
-[[nodiscard]] inline rung_result take_array(abi::arrow_array& array, const abi::arrow_array& seen,
-                                            const layout::item_type& type, device where, bool readable,
-                                            bool only_look, interpreter& here, acquired& out,
-                                            error& why) noexcept {
+[[nodiscard]] inline outcome take_array(abi::arrow_array& array, const abi::arrow_array& seen,
+                                        const layout::item_type& type, device where, bool readable,
+                                        bool only_look, interpreter& here, acquired& out) noexcept {
     const auto found = layout::find_elements(seen, type, readable);
     if (!found) {
-        why = found.error();
-        return rung_result::refused;
+        return found.error();
     }
     if (auto ok = admit(type, *found, where, out); !ok) {
-        why = ok.error();
-        return rung_result::refused;
+        return ok.error();
     }
-    if (only_look) return rung_result::taken;
+    if (only_look) return outcome::taken;
     auto* const kept = static_cast<abi::arrow_array*>(std::malloc(sizeof(abi::arrow_array)));
     if (kept == nullptr) {
         PyErr_NoMemory();
-        return rung_result::raised;
+        return outcome::raised;
     }
     *kept = seen;
     array.release = nullptr;
     out.owner = keep_alive(kept, release_array, &here, owner_kind::arrow);
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 /// Whether capsules must stay as they are, because somebody looks at what the producer keeps for later.
@@ -173,28 +171,19 @@ inline void drop(ref& answer) noexcept {
     answer = ref();
 }
 
-[[nodiscard]] inline rung_result take_host_pair(ref answer, interpreter& here, acquired& out,
-                                                error& why) noexcept {
-    const auto take = [&] {
+[[nodiscard]] inline outcome take_host_pair(attempt& a, ref answer) noexcept {
+    const auto take = [&]() -> outcome {
         capsule_pair<abi::arrow_array> given;
         layout::item_type type;
-        auto ok = given.read(answer.get());
-        if (!ok) {
-            why = ok.error();
-            return rung_result::refused;
-        }
+        if (auto ok = given.read(answer.get()); !ok) return ok;
         const critical_section alone(PyTuple_GET_ITEM(answer.get(), 1));
-        ok = layout::read_type(given.schema, type);
-        if (!ok) {
-            why = ok.error();
-            return rung_result::refused;
-        }
+        if (auto ok = layout::read_type(given.schema, type); !ok) return ok;
         const abi::arrow_array seen = *given.array;
-        return take_array(*given.array, seen, type, device{}, true, must_stay(out, answer), here, out, why);
+        return take_array(*given.array, seen, type, device{}, true, must_stay(a.out, answer), a.here, a.out);
     };
-    const rung_result taken = take();
+    const outcome got = take();
     drop(answer);
-    return taken;
+    return got;
 }
 
 /// Sees to it that the data is complete when the consumer gets to it: its stream waits for the event, or the
@@ -220,40 +209,36 @@ inline void drop(ref& answer) noexcept {
     });
 }
 
-[[nodiscard]] inline rung_result take_device_pair(ref answer, const import_options& options,
-                                                  interpreter& here, acquired& out, error& why) noexcept {
+[[nodiscard]] inline outcome take_device_pair(attempt& a, ref answer) noexcept {
+    const import_options& options = a.options;
+    acquired& out = a.out;
     device where;
     void* event = nullptr;
-    const auto take = [&] {
+    const auto take = [&]() -> outcome {
         capsule_pair<abi::arrow_device_array> given;
         layout::item_type type;
-        const auto refuse = [&](const error& e) {
-            why = e;
-            return rung_result::refused;
-        };
-        if (auto ok = given.read(answer.get()); !ok) return refuse(ok.error());
+        if (auto ok = given.read(answer.get()); !ok) return ok;
         const critical_section alone(PyTuple_GET_ITEM(answer.get(), 1));
-        if (auto ok = layout::read_type(given.schema, type); !ok) return refuse(ok.error());
+        if (auto ok = layout::read_type(given.schema, type); !ok) return ok;
         const abi::arrow_device_array seen = *given.array;
         const auto place = layout::read_device(seen);
-        if (!place) return refuse(place.error());
+        if (!place) return place.error();
         where = *place;
         event = seen.sync_event;
         if (!options.is_met_by(where))
-            return refuse(refused("device", "the data is not on the device asked for", where.type,
-                                  options.to.value_or(device{}).type));
+            return refused("device", "the data is not on the device asked for", where.type,
+                           options.to.value_or(device{}).type);
         return take_array(given.array->array, seen.array, type, where,
-                          where.is_host_accessible() && event == nullptr, must_stay(out, answer), here, out,
-                          why);
+                          where.is_host_accessible() && event == nullptr, must_stay(out, answer), a.here,
+                          out);
     };
-    const rung_result taken = take();
-    if (taken == rung_result::taken) {
+    const outcome got = take();
+    if (got == outcome::taken) {
         // It is ours by now, so that others may run meanwhile.
         if (auto ordered = order_event(where, event, options.stream); !ordered) {
-            why = ordered.error();
             out.owner.reset();
             drop(answer);
-            return rung_result::refused;
+            return ordered;
         }
         if (where.is_cuda() && options.stream && *options.stream > 0)
             out.set_stream(reinterpret_cast<void*>(*options.stream));
@@ -263,13 +248,13 @@ inline void drop(ref& answer) noexcept {
             out.owner = gpu::released_late(std::move(out.owner), where);
     }
     drop(answer);
-    return taken;
+    return got;
 }
 
 /// The exception of a stream whose function has failed: the one it raised itself, else its errno and words.
-TENON_COLD inline rung_result stream_failed(abi::arrow_array_stream& stream, const char* function,
-                                            int code) noexcept {
-    if (PyErr_Occurred() != nullptr) return rung_result::raised;
+TENON_COLD inline void stream_failed(abi::arrow_array_stream& stream, const char* function,
+                                     int code) noexcept {
+    if (PyErr_Occurred() != nullptr) return;
     static constexpr std::size_t longest = 2000;
     const char* told = nullptr;
     try {
@@ -282,13 +267,12 @@ TENON_COLD inline rung_result stream_failed(abi::arrow_array_stream& stream, con
     const ref text = size != 0
                          ? ref::take(PyUnicode_DecodeUTF8(told, static_cast<Py_ssize_t>(size), "replace"))
                          : ref::take(PyUnicode_FromString("it does not say why"));
-    if (!text) return rung_result::raised;
+    if (!text) return;
     if (code == ENOMEM)
         PyErr_Format(PyExc_MemoryError, "tenon: %s of the Arrow stream: %U", function, text.get());
     else
         PyErr_Format(PyExc_BufferError, "tenon: %s of the Arrow stream failed with error %d: %U", function,
                      code, text.get());
-    return rung_result::raised;
 }
 
 /// Asks a stream for something, without the GIL: it may wait for threads that need it. True when it answered;
@@ -305,36 +289,29 @@ template <class Function, class Struct>
     foreign_code([&] { PyEval_RestoreThread(released); });
     if (code == 0 && PyErr_Occurred() == nullptr) return true;
     if (code != 0) out.release = nullptr;  // what is in it then is nobody's
-    (void)stream_failed(stream, name, code);
+    stream_failed(stream, name, code);
     return false;
 }
 
 /// The one chunk of a stream that has anything in it; `chunk.held` stays empty when none has.
-[[nodiscard]] inline rung_result only_chunk(abi::arrow_array_stream& stream,
-                                            received<abi::arrow_array>& chunk, error& why) noexcept {
+[[nodiscard]] inline outcome only_chunk(abi::arrow_array_stream& stream,
+                                        received<abi::arrow_array>& chunk) noexcept {
     static constexpr int most_empty = 1 << 16;
     for (int i = 0; i < most_empty; ++i) {
         received<abi::arrow_array> next;
-        if (!ask_stream(stream, stream.get_next, "get_next", next.held)) return rung_result::raised;
-        if (next.held.release == nullptr) return rung_result::taken;
+        if (!ask_stream(stream, stream.get_next, "get_next", next.held)) return outcome::raised;
+        if (next.held.release == nullptr) return outcome::taken;
         if (next.held.length == 0) continue;
         if (chunk.held.release != nullptr) {
-            why = refused("stream", "the data comes in several chunks, at least so many", 2, 1)
-                      .with_advice("put them together first (pyarrow: combine_chunks(), polars: rechunk())");
-            return rung_result::refused;
+            return refused("stream", "the data comes in several chunks, at least so many", 2, 1)
+                .with_advice("put them together first (pyarrow: combine_chunks(), polars: rechunk())");
         }
         chunk.take(next.held);
     }
-    why = refused("stream", "it goes on and on with empty chunks", most_empty);
-    return rung_result::refused;
+    return refused("stream", "it goes on and on with empty chunks", most_empty);
 }
 
-[[nodiscard]] inline rung_result take_stream(ref answer, interpreter& here, acquired& out,
-                                             error& why) noexcept {
-    const auto refuse = [&](const error& e) {
-        why = e;
-        return rung_result::refused;
-    };
+[[nodiscard]] inline outcome take_stream(attempt& a, ref answer) noexcept {
     received<abi::arrow_array_stream> stream;
     const auto read = [&]() -> result<void> {
         const critical_section alone(answer.get());
@@ -355,23 +332,20 @@ template <class Function, class Struct>
     };
     const auto ok = read();
     drop(answer);
-    if (!ok) return refuse(ok.error());
+    if (!ok) return ok;
 
     layout::item_type type;
     {
         received<abi::arrow_schema> schema;
         if (!ask_stream(stream.held, stream.held.get_schema, "get_schema", schema.held))
-            return rung_result::raised;
-        if (auto known = layout::read_type(&schema.held, type); !known) return refuse(known.error());
+            return outcome::raised;
+        if (auto known = layout::read_type(&schema.held, type); !known) return known;
     }
     received<abi::arrow_array> chunk;
-    if (const auto got = only_chunk(stream.held, chunk, why); got != rung_result::taken) return got;
-    if (chunk.held.release == nullptr) {
-        if (auto empty = admit(type, {}, device{}, out); !empty) return refuse(empty.error());
-        return rung_result::taken;
-    }
+    if (const outcome got = only_chunk(stream.held, chunk); !(got == outcome::taken)) return got;
+    if (chunk.held.release == nullptr) return admit(type, {}, device{}, a.out);
     const abi::arrow_array seen = chunk.held;
-    return take_array(chunk.held, seen, type, device{}, true, false, here, out, why);
+    return take_array(chunk.held, seen, type, device{}, true, false, a.here, a.out);
 }
 
 [[nodiscard]] inline ref ask(PyObject* obj, attribute_place place, PyObject* name, bool& found) noexcept {
@@ -382,13 +356,11 @@ template <class Function, class Struct>
 }
 
 /// `__arrow_c_device_array__`.
-[[nodiscard]] inline rung_result take_device(PyObject* obj, const type_plan& plan,
-                                             const import_options& options, interpreter& here, acquired& out,
-                                             error& why) noexcept {
+[[nodiscard]] inline outcome take_device(attempt& a) noexcept {
     bool found = false;
-    ref answer = ask(obj, plan.arrow_device_array, here.arrow_device_array, found);
-    if (answer) return take_device_pair(std::move(answer), options, here, out, why);
-    return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
+    ref answer = ask(a.obj, a.plan.arrow_device_array, a.here.arrow_device_array, found);
+    if (answer) return take_device_pair(a, std::move(answer));
+    return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
 }
 
 /// Whether the object has an array or a stream in host memory to give. None is asked for.
@@ -406,39 +378,44 @@ template <class Function, class Struct>
 
 }  // namespace detail
 
-/// Asks for one array, in host memory if it can be, on a device if not, else for a stream of one chunk. What
-/// Arrow lends is read-only. `plan` is the caller's own copy: foreign code runs.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
-                                      interpreter& here, acquired& out, error& why) noexcept {
-    const bool host_will_do = !options.to || *options.to == device{};
-    if (!host_will_do) {
-        const rung_result got = detail::take_device(obj, plan, options, here, out, why);
-        if (got != rung_result::absent || !detail::is_on_host(obj, plan, here)) return got;
-        why = refused("device", "the data is in host memory, and another device was asked for",
-                      abi::device_code::cpu, options.to->type);
-        return rung_result::refused;
-    }
+namespace detail {
 
+/// Arrays on a device refuse to be had as the host's. If the other way does not lead anywhere, the exception
+/// that is pending now is what was wrong.
+[[nodiscard]] inline outcome try_device_instead(attempt& a) noexcept {
+    ref first = pending_exception();
+    const outcome got = take_device(a);
+    if (got == outcome::taken || got == outcome::refused) return got;
+    ref later = got == outcome::raised ? pending_exception() : ref();
+    restore_exception(std::move(first));
+    if (later) chain_behind(std::move(later));
+    return outcome::raised;
+}
+
+}  // namespace detail
+
+/// Asks for one array, in host memory if it can be, on a device if not, else for a stream of one chunk. What
+/// Arrow lends is read-only.
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    const type_plan& plan = a.plan;
+    if (!a.host_will_do()) {
+        const outcome got = detail::take_device(a);
+        if (!(got == outcome::absent) || !detail::is_on_host(a.obj, plan, a.here)) return got;
+        return refused("device", "the data is in host memory, and another device was asked for",
+                       abi::device_code::cpu, a.options.to.value_or(device{}).type);
+    }
     bool found = false;
-    ref answer = detail::ask(obj, plan.arrow_array, here.arrow_array, found);
-    if (answer) return detail::take_host_pair(std::move(answer), here, out, why);
+    ref answer = detail::ask(a.obj, plan.arrow_array, a.here.arrow_array, found);
+    if (answer) return detail::take_host_pair(a, std::move(answer));
     if (PyErr_Occurred() != nullptr) {
         if (!found || plan.arrow_device_array == attribute_place::nowhere || !is_refusal_pending())
-            return rung_result::raised;
-        // Arrays on a device refuse this way. If the other does not lead anywhere, this is what was wrong.
-        ref first = pending_exception();
-        const rung_result got = detail::take_device(obj, plan, options, here, out, why);
-        if (got == rung_result::taken || got == rung_result::refused) return got;
-        ref later = got == rung_result::raised ? pending_exception() : ref();
-        restore_exception(std::move(first));
-        if (later) chain_behind(std::move(later));
-        return rung_result::raised;
+            return outcome::raised;
+        return detail::try_device_instead(a);
     }
-    if (const auto got = detail::take_device(obj, plan, options, here, out, why); got != rung_result::absent)
-        return got;
-    answer = detail::ask(obj, plan.arrow_stream, here.arrow_stream, found);
-    if (answer) return detail::take_stream(std::move(answer), here, out, why);
-    return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
+    if (const outcome got = detail::take_device(a); !(got == outcome::absent)) return got;
+    answer = detail::ask(a.obj, plan.arrow_stream, a.here.arrow_stream, found);
+    if (answer) return detail::take_stream(a, std::move(answer));
+    return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
 }
 
 }  // namespace tenon::py::arrow

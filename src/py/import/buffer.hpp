@@ -8,14 +8,16 @@
 #include <tenon/py/python.hpp>
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
+#include "attempt.hpp"
 #include "buffer_view.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::buffer {
 
 inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
-    plan.has_buffer = type->tp_as_buffer != nullptr && type->tp_as_buffer->bf_getbuffer != nullptr;
+    plan.has_buffer = type->tp_as_buffer != nullptr && type->tp_as_buffer->bf_getbuffer != nullptr &&
+                      PyType_IsSubtype(type, &PyType_Type) == 0;  // classes are no arrays
     // NumPy's single times give their bytes as numbers of one byte each. Its array interface tells.
     const std::string_view name = type->tp_name != nullptr ? type->tp_name : "";
     if (name == "numpy.datetime64" || name == "numpy.timedelta64") plan.has_buffer = false;
@@ -24,34 +26,29 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
 namespace detail {
 
 /// Turns a filled Py_buffer into a checked tensor. Every field is the exporter's word and is looked at.
-[[nodiscard]] inline rung_result read(const Py_buffer& b, acquired& out, error& why) noexcept {
-    const auto refuse = [&](const error& e) {
-        why = e;
-        return rung_result::refused;
-    };
-    if (b.ndim < 0) return refuse(malformed("ndim", "the number of axes is negative", b.ndim));
-    if (b.ndim > max_rank) return refuse(refused("ndim", "too many axes", b.ndim, max_rank));
-    if (b.itemsize <= 0) return refuse(malformed("itemsize", "it is not positive", b.itemsize));
-    if (b.len < 0) return refuse(malformed("len", "it is negative", b.len));
+[[nodiscard]] inline outcome read(const Py_buffer& b, acquired& out) noexcept {
+    if (b.ndim < 0) return malformed("ndim", "the number of axes is negative", b.ndim);
+    if (b.ndim > max_rank) return refused("ndim", "too many axes", b.ndim, max_rank);
+    if (b.itemsize <= 0) return malformed("itemsize", "it is not positive", b.itemsize);
+    if (b.len < 0) return malformed("len", "it is negative", b.len);
 
     if (b.format != nullptr && tenon::detail::is_implausible(b.format))
-        return refuse(malformed("format", "the pointer cannot be a string"));
+        return malformed("format", "the pointer cannot be a string");
     const auto parsed = dtype_from_buffer_format(b.format != nullptr ? std::string_view(b.format) : "B",
                                                  static_cast<std::size_t>(b.itemsize));
-    if (parsed.fault != format_fault::none) return refuse(format_error("format", parsed.fault));
+    if (parsed.fault != format_fault::none) return format_error("format", parsed.fault);
 
     const auto n = static_cast<std::size_t>(b.ndim);
     for (const Py_ssize_t* array : {b.shape, b.strides, b.suboffsets}) {
         if (n != 0 && array != nullptr && tenon::detail::is_implausible(array))
-            return refuse(malformed("shape", "a pointer to shape, strides or suboffsets cannot be an array"));
+            return malformed("shape", "a pointer to shape, strides or suboffsets cannot be an array");
     }
-    if (b.shape == nullptr && n > 1)
-        return refuse(malformed("shape", "the pointer is null although there are axes"));
+    if (b.shape == nullptr && n > 1) return malformed("shape", "the pointer is null although there are axes");
     for (std::size_t i = 0; b.suboffsets != nullptr && i < n; ++i) {
         if (b.suboffsets[i] >= 0) {
-            return refuse(refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
-                              .at_axis(static_cast<std::int32_t>(i))
-                              .with_advice("copy it into one block first (memoryview(obj).tobytes())"));
+            return refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
+                .at_axis(static_cast<std::int32_t>(i))
+                .with_advice("copy it into one block first (memoryview(obj).tobytes())");
         }
     }
     const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr,
@@ -68,32 +65,31 @@ namespace detail {
             whole_steps &= steps.are_whole(b.strides[i]) || n_here <= 1;
             return tenon::detail::raw_axis{n_here, steps.count(b.strides[i])};
         });
-        if (!ok) return refuse(ok.error());
+        if (!ok) return ok.error();
     } else {
         for (std::size_t i = 0; i < n; ++i) out.storage[i] = extent(i);
         fill_row_major({out.storage, n}, out.storage + n);
-        if (auto ok = out.admit_stored(t, flags); !ok) return refuse(ok.error());
+        if (auto ok = out.admit_stored(t, flags); !ok) return ok.error();
     }
-    if (!whole_steps && !out.empty()) return refuse(broken_step(out.shape(), b.strides, b.itemsize));
+    if (!whole_steps && !out.empty()) return broken_step(out.shape(), b.strides, b.itemsize);
     if (out.nbytes() != b.len) {
-        return refuse(
-            malformed("len", "it is not the size of the elements that shape and itemsize say", b.len));
+        return malformed("len", "it is not the size of the elements that shape and itemsize say", b.len);
     }
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 }  // namespace detail
 
 /// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a
 /// bytearray or mmap cannot be resized or closed meanwhile.
-[[nodiscard]] inline rung_result take(PyObject* obj, bool immutable, interpreter& here, acquired& out,
-                                      error& why) noexcept {
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    if (!a.plan.has_buffer) return outcome::absent;
     Py_buffer* held = nullptr;
-    rung_result got = hold_buffer(obj, PyBUF_FULL_RO, here, out, held, why);
-    if (got != rung_result::taken) return got;
-    got = detail::read(*held, out, why);
-    if (got != rung_result::taken) out.owner.reset();
-    if (got == rung_result::taken && immutable) out.mark_read_only();
+    outcome got = hold_buffer(a.obj, PyBUF_FULL_RO, a.here, a.out, held);
+    if (!(got == outcome::taken)) return got;
+    got = detail::read(*held, a.out);
+    if (got == outcome::refused) return a.give_up(got.why());
+    if (a.plan.immutable) a.out.mark_read_only();
     return got;
 }
 

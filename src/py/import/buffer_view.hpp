@@ -16,7 +16,7 @@
 #include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 
 namespace tenon::py {
 
@@ -68,25 +68,24 @@ TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
 
 /// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the
 /// heap.
-[[nodiscard]] inline rung_result hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
-                                             Py_buffer*& held, error& why) noexcept {
+[[nodiscard]] inline outcome hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
+                                         Py_buffer*& held) noexcept {
     held = out.owning ? static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer))) : &out.buffer;
     if (held == nullptr) {
         PyErr_NoMemory();
-        return rung_result::raised;
+        return outcome::raised;
     }
     *held = Py_buffer{};
     if (call::get_buffer(obj, held, request) != 0) {
         if (out.owning) PyMem_Free(held);
-        if (PyErr_Occurred() != nullptr) return rung_result::raised;
-        why = refused("buffer", "the exporter failed without an exception");
-        return rung_result::refused;
+        if (PyErr_Occurred() != nullptr) return outcome::raised;
+        return refused("buffer", "the exporter failed without an exception");
     }
     out.owner = keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here,
                            owner_kind::buffer);
-    if (PyErr_Occurred() == nullptr) return rung_result::taken;
+    if (PyErr_Occurred() == nullptr) return outcome::taken;
     out.owner.reset();
-    return rung_result::raised;
+    return outcome::raised;
 }
 
 }  // namespace tenon::py

@@ -17,8 +17,9 @@
 #include "../runtime/driver.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
+#include "attempt.hpp"
 #include "interface.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 #include "stream.hpp"
 #include "type_plan.hpp"
 
@@ -77,54 +78,44 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the interface, asks the driver which device the memory is on, and orders the work.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
-                                      interpreter& here, acquired& out, error& why) noexcept {
-    if (plan.cuda_array_interface == attribute_place::nowhere) return rung_result::absent;
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    if (a.plan.cuda_array_interface == attribute_place::nowhere) return outcome::absent;
     PyObject* found = nullptr;
-    if (call::optional_attr(obj, here.cuda_array_interface, &found) < 0) return rung_result::raised;
+    if (call::optional_attr(a.obj, a.here.cuda_array_interface, &found) < 0) return outcome::raised;
     const ref dict = ref::take(found);
-    if (!dict || dict.get() == Py_None) return rung_result::absent;
-    const auto refuse = [&](const error& e) {
-        why = e;
-        return rung_result::refused;
-    };
-    if (!PyDict_Check(dict.get()))
-        return refuse(malformed("__cuda_array_interface__", "it is not a dictionary"));
+    if (!dict || dict.get() == Py_None) return outcome::absent;
+    if (!PyDict_Check(dict.get())) return malformed("__cuda_array_interface__", "it is not a dictionary");
     interface_fields fields;
-    if (!fields.read(dict.get())) return rung_result::raised;
+    if (!fields.read(dict.get())) return outcome::raised;
     const long version = interface_version(fields);
     if (version != 2 && version != 3)
-        return refuse(
-            refused("version", "only versions 2 and 3 of the CUDA array interface are known", version, 3));
+        return refused("version", "only versions 2 and 3 of the CUDA array interface are known", version, 3);
 
     interface_description said;
-    if (const auto r = read_interface(fields, out, said, why); r != rung_result::taken) return r;
-    if (!said.has_address)
-        return refuse(malformed("data", "it is missing or not a pair of address and flag"));
+    if (const outcome r = read_interface(fields, a.out, said); !(r == outcome::taken)) return r;
+    if (!said.has_address) return malformed("data", "it is missing or not a pair of address and flag");
     const auto stream = detail::stated_stream(fields);
-    if (!stream) return refuse(stream.error());
+    if (!stream) return stream.error();
     const device first{abi::device_code::cuda, 0};
     const abi::dl_tensor t{said.address, first.to_abi(), said.ndim, said.type.to_abi(), nullptr, nullptr, 0};
-    const std::uint64_t flags = said.read_only || plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_stored(t, flags); !ok) return refuse(ok.error());
-    const auto where = detail::true_device(out, options);
-    if (!where) return refuse(where.error());
-    out.set_device(*where);
-    out.owner = py::detail::keep_interface(obj, dict.get(), &here);
-    if (!out.owner) return rung_result::raised;
+    const std::uint64_t flags = said.read_only || a.plan.immutable ? abi::flag::read_only : 0;
+    if (auto ok = a.out.admit_stored(t, flags); !ok) return ok;
+    const auto where = detail::true_device(a.out, a.options);
+    if (!where) return where.error();
+    a.out.set_device(*where);
+    a.out.owner = py::detail::keep_interface(a.obj, dict.get(), &a.here);
+    if (!a.out.owner) return outcome::raised;
     // From here on code of others may run: the GIL is let go of.
-    if (auto ordered = detail::order(version, *stream, options, out); !ordered) {
-        out.owner.reset();
-        return refuse(ordered.error());
-    }
+    if (auto ordered = detail::order(version, *stream, a.options, a.out); !ordered)
+        return a.give_up(ordered.error());
     // The producer does not wait for the consumer's stream, or does not say which one is its own: it gets its
     // memory back when that is done.
-    if (options.stream != -1 && !out.looking && !out.empty()) {
-        out.owner = *stream == nullptr
-                        ? gpu::released_late(std::move(out.owner), out.device())
-                        : gpu::released_late(std::move(out.owner), out.device(), *stream, out.stream());
+    if (a.options.stream != -1 && !a.out.looking && !a.out.empty()) {
+        a.out.owner = *stream == nullptr ? gpu::released_late(std::move(a.out.owner), a.out.device())
+                                         : gpu::released_late(std::move(a.out.owner), a.out.device(), *stream,
+                                                              a.out.stream());
     }
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 }  // namespace tenon::py::cuda_array_interface

@@ -21,10 +21,11 @@
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
+#include "attempt.hpp"
 #include "capsule.hpp"
+#include "outcome.hpp"
 #include "plan_cache.hpp"
 #include "protocol_method.hpp"
-#include "rung.hpp"
 #include "stream.hpp"
 #include "type_plan.hpp"
 
@@ -38,16 +39,14 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
 namespace detail {
 
 /// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
-[[nodiscard]] inline rung_result stated_device(PyObject* obj, const type_plan& plan, const interpreter& names,
-                                               std::optional<device>& out, error& why) noexcept {
-    PyObject* args[2] = {nullptr, obj};
+[[nodiscard]] inline outcome stated_device(const attempt& a, std::optional<device>& out) noexcept {
+    PyObject* args[2] = {nullptr, a.obj};
     bool found = false;
     const ref answer =
-        call_protocol_method(plan.dlpack_device, names.dlpack_device, args + 1, nullptr, found);
-    if (!answer) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::taken;
+        call_protocol_method(a.plan.dlpack_device, a.here.dlpack_device, args + 1, nullptr, found);
+    if (!answer) return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::taken;
     if (!PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2) {
-        why = malformed("__dlpack_device__", "it did not return a pair of integers");
-        return rung_result::refused;
+        return malformed("__dlpack_device__", "it did not return a pair of integers");
     }
     std::int32_t parts[2];
     for (Py_ssize_t i = 0; i < 2; ++i) {
@@ -57,15 +56,14 @@ namespace detail {
         if (PyErr_Occurred() != nullptr || value != static_cast<std::int32_t>(value)) {
             if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
                 PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
-                return rung_result::raised;
+                return outcome::raised;
             PyErr_Clear();
-            why = malformed("__dlpack_device__", "it did not return a pair of integers");
-            return rung_result::refused;
+            return malformed("__dlpack_device__", "it did not return a pair of integers");
         }
         parts[i] = static_cast<std::int32_t>(value);
     }
     out = device{parts[0], parts[1]};
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 /// The keyword arguments of one call, in vectorcall form.
@@ -119,10 +117,11 @@ struct call_shape {
     bool device;  ///< dl_device is passed, if the data is said to be elsewhere than it is wanted
 };
 
-[[nodiscard]] inline ref call_dlpack(PyObject* obj, const type_plan& plan, const interpreter& names,
-                                     const import_options& options, std::optional<device> where,
-                                     call_shape shape, bool& found) noexcept {
-    keyword_arguments given(obj, names);
+/// `where` is the device that the producer states, `options` what it is to be told.
+[[nodiscard]] inline ref call_dlpack(const attempt& a, const import_options& options,
+                                     std::optional<device> where, call_shape shape, bool& found) noexcept {
+    const interpreter& names = a.here;
+    keyword_arguments given(a.obj, names);
     bool ok = true;
     if (shape.modern) {
         Py_INCREF(names.our_version);
@@ -138,20 +137,21 @@ struct call_shape {
         if (const auto number = stream_argument(where, to, options.stream))
             ok = given.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
     }
-    if (!ok) {
-        found = true;
-        return {};
-    }
-    return given.run(plan.dlpack, found);
+    found = true;
+    return ok ? given.run(a.plan.dlpack, found) : ref();
 }
 
-/// Remembers how the type wants to be called, if the plan the call was made by is still there (an object may
-/// change its class meanwhile).
-inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialect dialect) noexcept {
-    type_plan* const plan = find_plan_of(obj);
-    if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
-    plan->dialect = dialect;
-    remember_plan(*plan);  // for the other threads, too
+/// Changes what has been learned of a type, if the plan the call was made by is still there (an object may
+/// change its class meanwhile); for the other threads, too.
+template <class Change>
+void learn(const attempt& a, Change&& change) noexcept {
+    type_plan* const plan = find_plan_of(a.obj);
+    if (plan == nullptr || plan->type != a.plan.type || plan->tag != a.plan.tag) return;
+    change(plan->route);
+    remember_plan(*plan);
+}
+inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept {
+    learn(a, [&](route& r) { r.dialect = dialect; });
 }
 
 /// Memory that the driver here can copy.
@@ -160,14 +160,14 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
 }
 
 /// The capsule, asked for once, or twice when the first call met a producer that does not know the keywords.
-[[nodiscard]] inline ref request_capsule(PyObject* obj, const type_plan& plan, const interpreter& names,
-                                         const import_options& options, std::optional<device> where,
-                                         bool& found) noexcept {
-    call_shape shape{plan.dialect != dlpack_dialect::ancient, true, true, true};
-    ref capsule = call_dlpack(obj, plan, names, options, where, shape, found);
+[[nodiscard]] inline ref request_capsule(const attempt& a, const import_options& options,
+                                         std::optional<device> where, bool& found) noexcept {
+    const dlpack_dialect dialect = a.plan.route.dialect;
+    call_shape shape{dialect != dlpack_dialect::ancient, true, true, true};
+    ref capsule = call_dlpack(a, options, where, shape, found);
     if (!found) return {};
     if (capsule) {
-        if (plan.dialect == dlpack_dialect::unknown) remember_dialect(obj, plan, dlpack_dialect::modern);
+        if (dialect == dlpack_dialect::unknown) remember_dialect(a, dlpack_dialect::modern);
         return capsule;
     }
     // TypeError itself means "unknown keyword" from an old producer (and anything at all from a careless
@@ -176,8 +176,7 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     // say.
     if (PyErr_ExceptionMatches(PyExc_RecursionError) != 0) return {};  // no word about the call
     const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
-    const bool unknown_keyword =
-        plan.dialect == dlpack_dialect::unknown && PyErr_Occurred() == PyExc_TypeError;
+    const bool unknown_keyword = dialect == dlpack_dialect::unknown && PyErr_Occurred() == PyExc_TypeError;
     if (unknown_keyword)
         shape.modern = false;
     else if (options.wants_host() && options.copy != false && where && is_gpu(*where) &&
@@ -191,152 +190,124 @@ inline void remember_dialect(PyObject* obj, const type_plan& used, dlpack_dialec
     else
         return {};
     ref first = pending_exception();
-    capsule = call_dlpack(obj, plan, names, options, where, shape, found);
+    capsule = call_dlpack(a, options, where, shape, found);
     if (!capsule)
         chain_behind(std::move(first));
     else if (unknown_keyword)
-        remember_dialect(obj, plan, dlpack_dialect::ancient);
+        remember_dialect(a, dlpack_dialect::ancient);
     return capsule;
 }
 
 /// TensorFlow ends the process when `__dlpack__` meets an element type DLPack lacks (strings, resources): its
 /// dtype is asked first.
-[[nodiscard]] inline rung_result check_dtype_name(PyObject* obj, error& why) noexcept {
+[[nodiscard]] inline outcome check_dtype_name(PyObject* obj) noexcept {
     const ref type = ref::take(call::attr(obj, "dtype"));
     const ref name = type ? ref::take(call::attr(type.get(), "name")) : ref();
-    if (!name) return rung_result::raised;
+    if (!name) return outcome::raised;
     const char* const text = PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : "";
-    if (text == nullptr) return rung_result::raised;
-    if (dtype_from_name(text)) return rung_result::taken;
-    why = refused("dtype", "not an element type DLPack can express");
-    return rung_result::refused;
+    if (text == nullptr) return outcome::raised;
+    if (dtype_from_name(text)) return outcome::taken;
+    return refused("dtype", "not an element type DLPack can express");
 }
 
 /// Takes over what a capsule holds, and lets the capsule go.
-[[nodiscard]] inline rung_result take_and_drop(ref capsule, const type_plan& plan,
-                                               const import_options& options, interpreter& here,
-                                               acquired& out, error& why) noexcept {
-    if (!PyCapsule_CheckExact(capsule.get())) {
-        why = malformed("__dlpack__", "it did not return a capsule");
-        return rung_result::refused;
-    }
-    import_options told = options;
-    if (options.wants_host()) told.to.reset();  // what cannot be brought to the host may be fetched from here
-    if (plan.immutable) told.trust_legacy = false;
+[[nodiscard]] inline outcome take_and_drop(attempt& a, ref capsule, import_options told) noexcept {
+    if (!PyCapsule_CheckExact(capsule.get())) return malformed("__dlpack__", "it did not return a capsule");
+    if (told.wants_host()) told.to.reset();  // what cannot be brought to the host may be fetched from here
+    if (a.plan.immutable) told.trust_legacy = false;
     // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
-    const bool only_look = out.looking && Py_REFCNT(capsule.get()) > 1;
-    const rung_result taken = take_capsule(capsule.get(), told, &here, out, why, {}, only_look);
+    const bool only_look = a.out.looking && Py_REFCNT(capsule.get()) > 1;
+    const outcome got = take_capsule(capsule.get(), told, &a.here, a.out, {{}, only_look});
     {
         const error_guard guard;  // a capsule's destructor may leave an exception behind
         capsule = ref();
     }
-    if (taken == rung_result::taken && plan.immutable) out.mark_read_only();
-    return taken;
+    if (got == outcome::taken && a.plan.immutable) a.out.mark_read_only();
+    return got;
 }
 
 /// Notes the stream that the tensor is ready on: the one its library works on, if that was asked for nothing,
 /// else the consumer's, which waits for it.
-[[nodiscard]] inline rung_result note_stream(bool asks_library, const type_plan& plan,
-                                             const import_options& options, acquired& out) noexcept {
+[[nodiscard]] inline outcome note_stream(attempt& a, bool asks_library) noexcept {
+    acquired& out = a.out;
     const device where = out.device();
-    if (!where.is_cuda_memory() && !where.is_rocm()) return rung_result::taken;
+    if (!where.is_cuda_memory() && !where.is_rocm()) return outcome::taken;
     const auto fail = [&] {
         const error_guard guard;
         out.owner.reset();
-        return rung_result::raised;
+        return outcome::raised;
     };
-    if (!asks_library) {
-        // Memory that is the host's as well is asked for without a stream, and ready on the default one.
-        if (options.orders() && !where.has_streams() && !py::detail::succeeded(py::detail::without_gil([&] {
-                return gpu::order(where, nullptr, options.stream_handle());
-            })))
-            return fail();
-        if (options.orders()) out.set_stream(options.stream_handle());
-        // The producer works on a stream that it does not name: it gets its memory back when ours is done, be
-        // it lent for a call alone, which may have queued work.
-        if (!out.looking) out.owner = gpu::released_late(std::move(out.owner), where);
-        return rung_result::taken;
-    }
-    return note_current_stream(plan.stream_of, out) ? rung_result::taken : fail();
-}
-
-/// What is known of the type by now, if the plan the call was made by is still there.
-inline void remember_cuda(PyObject* obj, const type_plan& used, bool on_cuda) noexcept {
-    type_plan* const plan = find_plan_of(obj);
-    if (plan == nullptr || plan->type != used.type || plan->tag != used.tag) return;
-    plan->on_cuda = on_cuda;
-    plan->direct = on_cuda ? direct_way::plain_dlpack : direct_way::none;
+    if (asks_library) return note_current_stream(a.plan.stream_of, out) ? outcome::taken : fail();
+    // Memory that is the host's as well is asked for without a stream, and ready on the default one.
+    const bool orders = a.options.orders();
+    if (orders && !where.has_streams() && !py::detail::succeeded(py::detail::without_gil([&] {
+            return gpu::order(where, nullptr, a.options.stream_handle());
+        })))
+        return fail();
+    if (orders) out.set_stream(a.options.stream_handle());
+    // The producer works on a stream that it does not name: it gets its memory back when ours is done, be
+    // it lent for a call alone, which may have queued work.
+    if (!out.looking) out.owner = gpu::released_late(std::move(out.owner), where);
+    return outcome::taken;
 }
 
 /// For libraries that are best asked with the stream alone, objects on CUDA. `absent` when this one is not,
 /// or does not answer so: then it is asked as any other.
-[[nodiscard]] inline rung_result take_plainly(PyObject* obj, const type_plan& plan,
-                                              const import_options& options, interpreter& here, acquired& out,
-                                              error& why) noexcept {
-    const bool asks_library = plan.stream_of != nullptr && !options.stream;
-    keyword_arguments given(obj, here);
+[[nodiscard]] inline outcome take_plainly(attempt& a) noexcept {
+    const bool asks_library = a.plan.stream_of != nullptr && !a.options.stream;
+    keyword_arguments given(a.obj, a.here);
     bool found = false;
     ref capsule;
-    if (given.add(here.stream, PyLong_FromSsize_t(asks_library ? -1 : options.stream.value_or(1))))
-        capsule = given.run(plan.dlpack, found);
+    if (given.add(a.here.stream, PyLong_FromSsize_t(asks_library ? -1 : a.options.stream.value_or(1))))
+        capsule = given.run(a.plan.dlpack, found);
     if (!capsule) {
-        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return rung_result::raised;
+        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return outcome::raised;
         PyErr_Clear();
-        if (!asks_library) remember_cuda(obj, plan, false);
-        return rung_result::absent;
+        if (!asks_library) learn(a, [](route& r) { r.on_cuda = false; });
+        return outcome::absent;
     }
-    import_options told = options;
+    import_options told = a.options;
     told.trust_legacy = true;  // whether its arrays can be written to is known
-    const rung_result taken = take_and_drop(std::move(capsule), plan, told, here, out, why);
-    return taken == rung_result::taken ? note_stream(asks_library, plan, options, out) : taken;
+    const outcome got = take_and_drop(a, std::move(capsule), told);
+    return got == outcome::taken ? note_stream(a, asks_library) : got;
 }
 
 }  // namespace detail
 
-/// The quick way, where there is one.
-using detail::take_plainly;
-
-/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over. `plan` is the caller's own copy:
-/// foreign code runs.
-[[nodiscard]] inline rung_result take(PyObject* obj, const type_plan& plan, const import_options& options,
-                                      interpreter& here, acquired& out, error& why) noexcept {
-    if (plan.dtype_first) {
-        if (const auto known = detail::check_dtype_name(obj, why); known != rung_result::taken) return known;
+/// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over.
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    if (a.plan.dlpack == attribute_place::nowhere) return outcome::absent;
+    if (a.plan.dtype_first) {
+        if (const outcome known = detail::check_dtype_name(a.obj); !(known == outcome::taken)) return known;
     }
-    if (plan.on_cuda && !options.to && !options.copy &&
+    const import_options& options = a.options;
+    if (a.plan.route.on_cuda && !options.to && !options.copy &&
         check_stream_number({abi::device_code::cuda, 0}, options.stream)) {
-        const rung_result taken = detail::take_plainly(obj, plan, options, here, out, why);
-        if (taken != rung_result::absent) return taken;
+        const outcome got = detail::take_plainly(a);
+        if (!(got == outcome::absent)) return got;
     }
     std::optional<device> where;
-    if (const auto known = detail::stated_device(obj, plan, here, where, why); known != rung_result::taken)
-        return known;
+    if (const outcome known = detail::stated_device(a, where); !(known == outcome::taken)) return known;
     if (where && where->has_streams()) {
-        if (auto ok = check_stream_number(*where, options.stream); !ok) {
-            why = ok.error();
-            return rung_result::refused;
-        }
+        if (auto ok = check_stream_number(*where, options.stream); !ok) return ok;
     }
     // A library that says which stream it works on is not made to wait for it on another.
     const bool asks_library =
-        plan.stream_of != nullptr && !options.stream && !options.wants_host() && where && where->is_cuda();
+        a.plan.stream_of != nullptr && !options.stream && !options.wants_host() && where && where->is_cuda();
     import_options asked = options;
     if (asks_library) asked.stream = -1;
     bool found = false;
-    ref capsule = detail::request_capsule(obj, plan, here, asked, where, found);
-    if (!capsule) return found || PyErr_Occurred() != nullptr ? rung_result::raised : rung_result::absent;
-    const rung_result taken = detail::take_and_drop(std::move(capsule), plan, asked, here, out, why);
-    if (taken != rung_result::taken) return taken;
+    ref capsule = detail::request_capsule(a, asked, where, found);
+    if (!capsule) return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
+    const outcome got = detail::take_and_drop(a, std::move(capsule), asked);
+    if (!(got == outcome::taken)) return got;
     // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.
-    if (!options.to && where && *where != out.device() &&
-        !(where->is_host_accessible() && out.device().is_host_accessible())) {
-        why =
-            malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type);
-        out.owner.reset();
-        return rung_result::refused;
-    }
-    if (plan.plain_call && out.device().is_cuda()) detail::remember_cuda(obj, plan, true);
-    return detail::note_stream(asks_library, plan, options, out);
+    if (!options.to && where && *where != a.out.device() &&
+        !(where->is_host_accessible() && a.out.device().is_host_accessible()))
+        return a.give_up(
+            malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type));
+    if (a.plan.plain_call && a.out.device().is_cuda()) detail::learn(a, [](route& r) { r.on_cuda = true; });
+    return detail::note_stream(a, asks_library);
 }
 
 }  // namespace tenon::py::dlpack

@@ -22,19 +22,20 @@
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
 #include "../runtime/nesting.hpp"
+#include "attempt.hpp"
 #include "exchange_probe.hpp"
+#include "outcome.hpp"
+#include "placing.hpp"
 #include "plan_cache.hpp"
-#include "rung.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::exchange {
 
 namespace detail {
 
-TENON_COLD [[nodiscard]] inline rung_result call_failed(error& why, const char* problem) noexcept {
-    if (PyErr_Occurred() != nullptr) return rung_result::raised;
-    why = refused("exchange table", problem);
-    return rung_result::refused;
+TENON_COLD [[nodiscard]] inline outcome call_failed(const char* problem) noexcept {
+    if (PyErr_Occurred() != nullptr) return outcome::raised;
+    return refused("exchange table", problem);
 }
 
 /// Calls a function of the table. One that throws C++ exceptions breaks the rules, but not us. That of a
@@ -165,115 +166,112 @@ private:
     TENON_PRIVATE static inline constinit table_terms terms_{};
 };
 
-[[nodiscard]] inline rung_result own_once(PyObject* obj, table_terms terms, grad_rule grad, interpreter& home,
-                                          acquired& out, error& why) noexcept {
+/// A tensor that is asked of a table: whose, on which terms, and what becomes of its gradient.
+struct loan {
+    PyObject* obj;
+    table_terms terms;
+    tensor_guards guards;
+    grad_rule grad;
+    interpreter& home;
+    acquired& out;
+};
+
+[[nodiscard]] inline outcome own_once(const loan& l) noexcept {
     abi::managed_tensor_versioned* managed = nullptr;
-    const auto function = terms.table->managed_tensor_from_py_object_no_sync;
-    if (function == nullptr) return call_failed(why, null_function);
-    if (!succeeds(function, obj, &managed)) return call_failed(why, silent_failure);
-    if (managed == nullptr) return call_failed(why, "the call succeeded without a tensor");
-    keep_alive owner = py::detail::keep_managed(managed, true, &home);  // ours from here on, errors included
-    if (PyErr_Occurred() != nullptr) return rung_result::raised;
-    const guard_verdict verdict = ask_flags(obj, terms.flags, grad);
-    if (!verdict.allowed) return rung_result::raised;
+    const auto function = l.terms.table->managed_tensor_from_py_object_no_sync;
+    if (function == nullptr) return call_failed(null_function);
+    if (!succeeds(function, l.obj, &managed)) return call_failed(silent_failure);
+    if (managed == nullptr) return call_failed("the call succeeded without a tensor");
+    keep_alive owner =
+        py::detail::keep_managed(managed, true, &l.home);  // ours from here on, errors included
+    if (PyErr_Occurred() != nullptr) return outcome::raised;
+    const guard_verdict verdict = ask_flags(l.obj, l.terms.flags, l.grad);
+    if (!verdict.allowed) return outcome::raised;
     foreign received(managed);
     const auto seen = received.describe();
     received.disown();
-    if (!seen) {
-        why = seen.error();
-        return rung_result::refused;
-    }
-    const std::uint64_t flags = terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
-    if (auto admitted = out.admit(seen->tensor, flags, seen->version); !admitted) {
-        why = admitted.error();
-        return rung_result::refused;
-    }
-    out.add_marks(tenon::detail::marks_of(managed));
-    if (verdict.needs_grad) out.mark_gradient();
-    if (out.device().has_streams() && !note_current_stream(*terms.table, false, out))
-        return rung_result::raised;
-    out.owner = std::move(owner);
-    return rung_result::taken;
+    if (!seen) return seen.error();
+    const std::uint64_t flags = l.terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
+    if (auto admitted = l.out.admit(seen->tensor, flags, seen->version); !admitted) return admitted;
+    l.out.add_marks(tenon::detail::marks_of(managed));
+    if (verdict.needs_grad) l.out.mark_gradient();
+    if (l.out.device().has_streams() && !note_current_stream(*l.terms.table, false, l.out))
+        return outcome::raised;
+    l.out.owner = std::move(owner);
+    return outcome::taken;
 }
 
 /// A call of the borrowing function, and nothing else.
-TENON_HOT [[nodiscard]] inline rung_result call_borrow(PyObject* obj, table_terms terms, acquired& out,
-                                                       error& why) noexcept {
+TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, table_terms terms, acquired& out) noexcept {
     abi::dl_tensor t{};
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
-        return call_failed(why, null_function);
+        return call_failed(null_function);
     if (!succeeds(function, obj, &t, terms.only_fills)) [[unlikely]]
-        return call_failed(why, silent_failure);
+        return call_failed(silent_failure);
     if (!terms.only_fills) [[unlikely]] {
         out.ran_code = true;
-        if (PyErr_Occurred() != nullptr) return rung_result::raised;
+        if (PyErr_Occurred() != nullptr) return outcome::raised;
     }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_here(t, flags, terms.table->header.version); !ok) [[unlikely]] {
-        why = ok.error();
-        return rung_result::refused;
-    }
-    return rung_result::taken;
+    if (auto ok = out.admit_here(t, flags, terms.table->header.version); !ok) [[unlikely]]
+        return ok;
+    return outcome::taken;
 }
 
 /// Notes the stream that the library works on. A function that we do not know may run anything: what it lent
 /// before is stale then, and borrowed once more.
-[[nodiscard]] inline rung_result note_stream_borrowed(PyObject* obj, table_terms terms, acquired& out,
-                                                      error& why) noexcept {
-    if (!note_current_stream(*terms.table, terms.only_fills, out)) return rung_result::raised;
-    if (terms.only_fills) return rung_result::taken;
+TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, table_terms terms,
+                                                             acquired& out) noexcept {
+    if (!note_current_stream(*terms.table, terms.only_fills, out)) return outcome::raised;
+    if (terms.only_fills) return outcome::taken;
     const device where = out.device();
     void* const stream = out.stream();
-    if (const auto got = call_borrow(obj, terms, out, why); got != rung_result::taken) return got;
-    if (out.device() != where) {
-        why = refused("device", "the tensor was moved while it was imported", out.device(), where);
-        return rung_result::refused;
-    }
+    if (const outcome got = call_borrow(obj, terms, out); !(got == outcome::taken)) return got;
+    if (out.device() != where)
+        return refused("device", "the tensor was moved while it was imported", out.device(), where);
     out.set_stream(stream);
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 /// A borrowing call, with the stream.
-TENON_HOT [[nodiscard]] inline rung_result borrow_once(PyObject* obj, table_terms terms, acquired& out,
-                                                       error& why) noexcept {
-    const rung_result got = call_borrow(obj, terms, out, why);
-    if (got != rung_result::taken || !out.device().has_streams()) [[likely]]
+TENON_HOT [[nodiscard]] inline outcome borrow_once(PyObject* obj, table_terms terms, acquired& out) noexcept {
+    const outcome got = call_borrow(obj, terms, out);
+    if (!(got == outcome::taken) || !out.device().has_streams()) [[likely]]
         return got;
-    return note_stream_borrowed(obj, terms, out, why);
+    return note_stream_borrowed(obj, terms, out);
 }
 
 /// How often something is taken anew that changed while it was looked at.
 inline constexpr int most_rounds = 4;
 
-TENON_COLD inline rung_result keeps_changing() noexcept {
+TENON_COLD inline outcome keeps_changing() noexcept {
     raise(refused("data", "the tensor was given other memory while it was imported")
               .with_advice("let nothing else change it meanwhile"),
           "tenon: cannot take this tensor: ");
-    return rung_result::raised;
+    return outcome::raised;
 }
 
 /// Borrows, and asks whether that is what it shows. Asking by attributes runs foreign code, and a borrowed
 /// struct is good only until then: it is borrowed a second time, and must be the same.
-[[nodiscard]] inline rung_result borrow_guarded(PyObject* obj, table_terms terms, const tensor_guards& guards,
-                                                grad_rule grad, const interpreter& names, acquired& out,
-                                                error& why) noexcept {
+TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
+    acquired& out = l.out;
     for (int round = 0; round < most_rounds; ++round) {
-        rung_result got = borrow_once(obj, terms, out, why);
-        if (got != rung_result::taken) return got;
+        outcome got = borrow_once(l.obj, l.terms, out);
+        if (!(got == outcome::taken)) return got;
         guard_verdict asked;
         const void* const data = out.data();
         const std::int64_t size = out.size();
-        if (guards.asked) {
-            asked = ask_guards(obj, guards, grad, names);
-            if (!asked.allowed) return rung_result::raised;
-            got = borrow_once(obj, terms, out, why);
-            if (got != rung_result::taken) return got;
+        if (l.guards.asked) {
+            asked = ask_guards(l.obj, l.guards, l.grad, l.home);
+            if (!asked.allowed) return outcome::raised;
+            got = borrow_once(l.obj, l.terms, out);
+            if (!(got == outcome::taken)) return got;
         }
-        const guard_verdict told = ask_flags(obj, terms.flags, grad);
-        if (!told.allowed) return rung_result::raised;
+        const guard_verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
+        if (!told.allowed) return outcome::raised;
         if (asked.needs_grad || told.needs_grad) out.mark_gradient();
-        if (out.data() == data && out.size() == size) return rung_result::taken;
+        if (out.data() == data && out.size() == size) return outcome::taken;
     }
     return keeps_changing();
 }
@@ -306,28 +304,24 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
 /// (a collector's finalizers, another thread): what counts is that the memory lies in the storage that is
 /// held, whatever the tensor points to by now. Where that cannot be said (an object that is no storage, or
 /// one that does not show addresses), the table's owning call has to do.
-[[nodiscard]] inline rung_result own_storage(PyObject* obj, table_terms terms, const tensor_guards& guards,
-                                             grad_rule grad, interpreter& home, acquired& out,
-                                             error& why) noexcept {
+[[nodiscard]] inline outcome own_storage(const loan& l) noexcept {
     std::optional<torch_library::memory> last;
     const void* last_data = nullptr;
     for (int round = 0; round < most_rounds; ++round) {
-        const ref storage = guards.torch->storage_of(obj, home);
-        if (!storage)
-            return PyErr_Occurred() != nullptr ? rung_result::raised : call_failed(why, silent_failure);
-        const rung_result got = borrow_guarded(obj, terms, guards, grad, home, out, why);
-        if (got != rung_result::taken) return got;
-        const auto owned = guards.torch->memory_of(storage.get(), home);
-        if (!owned) return own_once(obj, terms, grad, home, out, why);
-        if (out.empty() || lies_in(out, *owned)) {
-            out.owner = py::detail::keep_object(storage.get(), &home);
-            return rung_result::taken;
+        const ref storage = l.guards.torch->storage_of(l.obj, l.home);
+        if (!storage) return call_failed(silent_failure);
+        const outcome got = borrow_guarded(l);
+        if (!(got == outcome::taken)) return got;
+        const auto owned = l.guards.torch->memory_of(storage.get(), l.home);
+        if (!owned) return own_once(l);
+        if (l.out.empty() || lies_in(l.out, *owned)) {
+            l.out.owner = py::detail::keep_object(storage.get(), &l.home);
+            return outcome::taken;
         }
-        if (owned == last && out.data() == last_data)  // not another's: it is like that
-            return reaches_beyond(out.device()) ? rung_result::raised
-                                                : own_once(obj, terms, grad, home, out, why);
+        if (owned == last && l.out.data() == last_data)  // not another's: it is like that
+            return reaches_beyond(l.out.device()) ? outcome(outcome::raised) : own_once(l);
         last = owned;
-        last_data = out.data();
+        last_data = l.out.data();
     }
     return keeps_changing();
 }
@@ -351,61 +345,68 @@ TENON_COLD [[nodiscard]] inline bool keep_storage(PyObject* obj, const torch_lib
 }
 
 /// Owning import, with the stream that the library works on. A tensor that requires grad comes out read-only.
-[[nodiscard]] inline rung_result own(PyObject* obj, const type_plan& plan, bool writable, interpreter& home,
-                                     acquired& out, error& why) noexcept {
-    const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
-    const tensor_guards guards = plan.guards;
-    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::noted;
-    if (plan.honest_borrow && terms.table->dltensor_from_py_object_no_sync != nullptr)
-        return detail::own_storage(obj, terms, guards, grad, home, out, why);
-    const rung_result got = detail::own_once(obj, terms, grad, home, out, why);
-    if (got != rung_result::taken) return got;
-    const guard_verdict verdict = ask_guards(obj, guards, grad, home);
+[[nodiscard]] inline outcome own(PyObject* obj, const type_plan& plan, bool writable, interpreter& home,
+                                 acquired& out) noexcept {
+    const detail::loan l{obj,         detail::terms_of(plan),
+                         plan.guards, writable ? grad_rule::forbidden : grad_rule::noted,
+                         home,        out};  // copies: foreign code runs
+    if (plan.genuine_table && l.terms.table->dltensor_from_py_object_no_sync != nullptr)
+        return detail::own_storage(l);
+    const outcome got = detail::own_once(l);
+    if (!(got == outcome::taken)) return got;
+    const guard_verdict verdict = ask_guards(obj, l.guards, l.grad, home);
     if (verdict.needs_grad) out.mark_gradient();
     if (verdict.allowed) return got;
     out.owner.reset();
-    return rung_result::raised;
+    return outcome::raised;
 }
 
 /// The borrowing import where the object must be asked, or its flags must be seen.
-TENON_COLD [[nodiscard]] inline rung_result borrow_carefully(PyObject* obj, const type_plan& plan,
-                                                             bool writable, acquired& out,
-                                                             error& why) noexcept {
+TENON_COLD [[nodiscard]] inline outcome borrow_carefully(PyObject* obj, const type_plan& plan, bool writable,
+                                                         acquired& out) noexcept {
     out.ran_code = true;
     interpreter* const home = interpreter::current();
-    if (home == nullptr) return rung_result::raised;
-    const detail::table_terms terms = detail::terms_of(plan);  // copies: foreign code runs
-    const tensor_guards guards = plan.guards;
+    if (home == nullptr) return outcome::raised;
+    const detail::loan l{obj,         detail::terms_of(plan),
+                         plan.guards, writable ? grad_rule::forbidden : grad_rule::ignored,
+                         *home,       out};  // copies: foreign code runs
     // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
     // one. Where lending runs code, what was lent may be gone by then: it is kept instead.
-    if (terms.table->dltensor_from_py_object_no_sync == nullptr ||
-        (!terms.only_fills && (writable || plan.honest_borrow)))
-        return own(obj, plan, writable, *home, out, why);
-    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
-    return detail::borrow_guarded(obj, terms, guards, grad, *home, out, why);
+    if (l.terms.table->dltensor_from_py_object_no_sync == nullptr ||
+        (!l.terms.only_fills && (writable || plan.genuine_table)))
+        return own(obj, plan, writable, *home, out);
+    return detail::borrow_guarded(l);
 }
 
 /// Whether the objects of a type can be borrowed on these terms alone, without asking them anything.
 TENON_HOT [[nodiscard]] inline bool lends_plainly(const type_plan& plan, bool writable) noexcept {
-    return !plan.guards.asked && (plan.only_fills || !(writable || plan.honest_borrow)) &&
+    return !plan.guards.asked && (plan.only_fills || !(writable || plan.genuine_table)) &&
            plan.table->dltensor_from_py_object_no_sync != nullptr;
 }
-TENON_HOT [[nodiscard]] inline rung_result borrow_plainly(PyObject* obj, detail::table_terms terms,
-                                                          bool writable, acquired& out, error& why) noexcept {
-    const rung_result got = detail::borrow_once(obj, terms, out, why);
-    if (got != rung_result::taken) [[unlikely]]
+TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, detail::table_terms terms, bool writable,
+                                                      acquired& out) noexcept {
+    const outcome got = detail::borrow_once(obj, terms, out);
+    if (!(got == outcome::taken)) [[unlikely]]
         return got;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
     // Another's table may show complex numbers as something else.
     const bool may_be_complex = !terms.only_fills || out.dtype().is_complex();
-    return ask_flags(obj, terms.flags, grad, may_be_complex).allowed ? got : rung_result::raised;
+    return ask_flags(obj, terms.flags, grad, may_be_complex).allowed ? outcome::taken : outcome::raised;
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
-TENON_HOT [[nodiscard]] inline rung_result borrow(PyObject* obj, const type_plan& plan, bool writable,
-                                                  acquired& out, error& why) noexcept {
-    return lends_plainly(plan, writable) ? borrow_plainly(obj, detail::terms_of(plan), writable, out, why)
-                                         : borrow_carefully(obj, plan, writable, out, why);
+[[nodiscard]] inline outcome borrow(PyObject* obj, const type_plan& plan, bool writable,
+                                    acquired& out) noexcept {
+    return lends_plainly(plan, writable) ? borrow_plainly(obj, detail::terms_of(plan), writable, out)
+                                         : borrow_carefully(obj, plan, writable, out);
+}
+
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    if (a.plan.table_fault != nullptr) return refused("exchange table", a.plan.table_fault);
+    if (a.plan.table == nullptr || !a.host_will_do()) return outcome::absent;
+    if (!a.out.owning) return borrow(a.obj, a.plan, a.writable, a.out);
+    const outcome got = own(a.obj, a.plan, a.writable, a.here, a.out);
+    return got == outcome::taken ? py::detail::follow(a) : got;
 }
 
 }  // namespace tenon::py::exchange

@@ -19,7 +19,7 @@
 #include "../runtime/call.hpp"
 #include "../runtime/keep.hpp"
 #include "buffer_view.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 
 namespace tenon::py {
 
@@ -68,13 +68,12 @@ namespace detail {
 
 /// A Python failure while reading a field: a wrong type or range is the producer's malformed interface,
 /// anything else (KeyboardInterrupt, an `__index__` that raises) is an exception of its own.
-[[nodiscard]] inline rung_result field_failed(const char* field, const char* problem, error& why) noexcept {
+[[nodiscard]] inline outcome field_failed(const char* field, const char* problem) noexcept {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
         PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
-        return rung_result::raised;
+        return outcome::raised;
     PyErr_Clear();
-    why = malformed(field, problem);
-    return rung_result::refused;
+    return malformed(field, problem);
 }
 
 /// The items of a tuple or list, without the iterator a subclass may bring.
@@ -84,34 +83,31 @@ namespace detail {
 }
 
 /// A tuple or list of integers.
-[[nodiscard]] inline rung_result read_integers(PyObject* value, const char* field, std::int64_t* out,
-                                               std::int32_t& count, error& why) noexcept {
-    if (!PyTuple_Check(value) && !PyList_Check(value)) return field_failed(field, "it is not a tuple", why);
+[[nodiscard]] inline outcome read_integers(PyObject* value, const char* field, std::int64_t* out,
+                                           std::int32_t& count) noexcept {
+    if (!PyTuple_Check(value) && !PyList_Check(value)) return field_failed(field, "it is not a tuple");
     const ref items = as_tuple(value);
-    if (!items) return rung_result::raised;
+    if (!items) return outcome::raised;
     const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
     if (n > max_rank) {
-        why = refused(field, "too many axes", n, max_rank);
-        return rung_result::refused;
+        return refused(field, "too many axes", n, max_rank);
     }
     for (Py_ssize_t i = 0; i < n; ++i) {
         const ref number = ref::take(call::index(PyTuple_GET_ITEM(items.get(), i)));
         out[i] = number ? PyLong_AsLongLong(number.get()) : -1;
-        if (PyErr_Occurred() != nullptr)
-            return field_failed(field, "an item is not an integer of 64 bits", why);
+        if (PyErr_Occurred() != nullptr) return field_failed(field, "an item is not an integer of 64 bits");
     }
     count = static_cast<std::int32_t>(n);
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 /// The address in a `(address, read_only)` pair: an integer, or a hexadecimal string in interfaces of
 /// version 2.
-[[nodiscard]] inline rung_result read_address(PyObject* pair, interface_description& out,
-                                              error& why) noexcept {
+[[nodiscard]] inline outcome read_address(PyObject* pair, interface_description& out) noexcept {
     const ref items = as_tuple(pair);
-    if (!items) return rung_result::raised;
+    if (!items) return outcome::raised;
     if (PyTuple_GET_SIZE(items.get()) != 2)
-        return field_failed("data", "it is not a pair of address and flag", why);
+        return field_failed("data", "it is not a pair of address and flag");
     PyObject* const address = PyTuple_GET_ITEM(items.get(), 0);
     ref number;
     if (PyUnicode_Check(address)) {
@@ -120,16 +116,15 @@ namespace detail {
     } else if (PyLong_Check(address) && !PyBool_Check(address)) {
         number = ref::borrow(address);
     }
-    if (!number) return field_failed("data", "the address is not an integer", why);
+    if (!number) return field_failed("data", "the address is not an integer");
     const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
-    if (PyErr_Occurred() != nullptr)
-        return field_failed("data", "the address is not one of this machine", why);
+    if (PyErr_Occurred() != nullptr) return field_failed("data", "the address is not one of this machine");
     const int read_only = call::is_true(PyTuple_GET_ITEM(items.get(), 1));
-    if (read_only < 0) return rung_result::raised;
+    if (read_only < 0) return outcome::raised;
     out.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(value));
     out.read_only = read_only != 0;
     out.has_address = true;
-    return rung_result::taken;
+    return outcome::taken;
 }
 
 /// NumPy describes every plain type as one unnamed field; more, or a name, is a structure.
@@ -146,53 +141,49 @@ namespace detail {
 }  // namespace detail
 
 /// Reads the fields both interfaces have into `out.storage` and `said`.
-[[nodiscard]] inline rung_result read_interface(const interface_fields& fields, acquired& out,
-                                                interface_description& said, error& why) noexcept {
-    const auto refuse = [&](const error& e) {
-        why = e;
-        return rung_result::refused;
-    };
-    if (!fields.shape) return refuse(malformed("shape", "it is missing"));
+[[nodiscard]] inline outcome read_interface(const interface_fields& fields, acquired& out,
+                                            interface_description& said) noexcept {
+    if (!fields.shape) return malformed("shape", "it is missing");
     if (!fields.typestr || !PyUnicode_Check(fields.typestr.get()))
-        return refuse(malformed("typestr", "it is missing or not a string"));
+        return malformed("typestr", "it is missing or not a string");
     if (fields.mask)
-        return refuse(refused("mask", "masked arrays cannot be expressed").with_advice("fill them first"));
+        return refused("mask", "masked arrays cannot be expressed").with_advice("fill them first");
 
     Py_ssize_t size = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(fields.typestr.get(), &size);
     if (text == nullptr) {
         PyErr_Clear();
-        return refuse(malformed("typestr", "it is not text"));
+        return malformed("typestr", "it is not text");
     }
     const parsed_format parsed = dtype_from_typestr({text, static_cast<std::size_t>(size)});
-    if (parsed.fault != format_fault::none) return refuse(format_error("typestr", parsed.fault));
+    if (parsed.fault != format_fault::none) return format_error("typestr", parsed.fault);
     said.type = parsed.type;
     if (fields.descr && detail::is_structured(fields.descr.get()))
-        return refuse(
-            refused("descr", "structured elements cannot be expressed").with_advice("pass one field of it"));
+        return refused("descr", "structured elements cannot be expressed")
+            .with_advice("pass one field of it");
 
-    if (const auto r = detail::read_integers(fields.shape.get(), "shape", out.storage, said.ndim, why);
-        r != rung_result::taken)
+    if (const outcome r = detail::read_integers(fields.shape.get(), "shape", out.storage, said.ndim);
+        !(r == outcome::taken))
         return r;
     const auto n = static_cast<std::size_t>(said.ndim);
     for (std::size_t i = 0; i < n; ++i) {
         if (out.storage[i] < 0) {
-            return refuse(malformed("shape", "the extent is negative", out.storage[i])
-                              .at_axis(static_cast<std::int32_t>(i)));
+            return malformed("shape", "the extent is negative", out.storage[i])
+                .at_axis(static_cast<std::int32_t>(i));
         }
     }
     if (fields.strides) {
         std::int64_t bytes[max_rank];
         std::int32_t count = 0;
-        if (const auto r = detail::read_integers(fields.strides.get(), "strides", bytes, count, why);
-            r != rung_result::taken)
+        if (const outcome r = detail::read_integers(fields.strides.get(), "strides", bytes, count);
+            !(r == outcome::taken))
             return r;
-        if (count != said.ndim) return refuse(malformed("strides", "there is not one for each axis", count));
+        if (count != said.ndim) return malformed("strides", "there is not one for each axis", count);
         const element_steps steps(said.type.itemsize());
         const bool empty = std::find(out.storage, out.storage + n, 0) != out.storage + n;
         for (std::size_t i = 0; i < n; ++i) {
             if (!steps.are_whole(bytes[i]) && out.storage[i] > 1 && !empty) {
-                return refuse(broken_step({out.storage, n}, bytes, said.type.itemsize()));
+                return broken_step({out.storage, n}, bytes, said.type.itemsize());
             }
             out.storage[n + i] = steps.count(bytes[i]);
         }
@@ -200,8 +191,8 @@ namespace detail {
         fill_row_major({out.storage, n}, out.storage + n);
     }
     if (fields.data && (PyTuple_Check(fields.data.get()) || PyList_Check(fields.data.get())))
-        return detail::read_address(fields.data.get(), said, why);
-    return rung_result::taken;
+        return detail::read_address(fields.data.get(), said);
+    return outcome::taken;
 }
 
 /// The `version` field as a number; 0 when it is not there or not one.

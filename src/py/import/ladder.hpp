@@ -1,230 +1,242 @@
-// src/py/import/ladder.hpp: the import ladder: which protocols a type speaks, and the one by which an object
-// is taken.
+// src/py/import/ladder.hpp: the import ladder: a table of the ways in, and the climb from one to the next.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/value/dtype_names.hpp>
-#include "../library/current_stream.hpp"
-#include "../library/frameworks.hpp"
+
 #include "../library/torch_kinds.hpp"
-#include "../library/torch_library.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
 #include "../runtime/nesting.hpp"
 #include "array_interface.hpp"
 #include "arrow.hpp"
-#include "bare_capsule.hpp"
+#include "attempt.hpp"
 #include "buffer.hpp"
+#include "capsule.hpp"
 #include "cuda_array_interface.hpp"
 #include "dlpack.hpp"
 #include "exchange_api.hpp"
+#include "make_plan.hpp"
 #include "numpy.hpp"
+#include "outcome.hpp"
 #include "placing.hpp"
-#include "plan_cache.hpp"
 #include "refusals.hpp"
-#include "rung.hpp"
-#include "type_plan.hpp"
 
-namespace tenon::py {
+namespace tenon::py::detail {
 
-namespace detail {
-
-/// Looks at a type once, every protocol of it. False with an exception set on failure. The caller holds the
-/// type.
-[[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
-    plan = type_plan{};
-    plan.type = type;
-    date_plan(plan, here);
-    exchange::probe(type, here, plan);
-    numpy::probe(type, here, plan);
-    if (PyErr_Occurred() != nullptr) return false;  // interrupted
-    dlpack::probe(type, here, plan);
-    cuda_array_interface::probe(type, here, plan);
-    array_interface::probe(type, here, plan);
-    arrow::probe(type, here, plan);
-    buffer::probe(type, plan);
-    const framework_habits* const habits = habits_of(type);
-    if (habits != nullptr) {
-        plan.immutable = habits->immutable;
-        plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
-        plan.arrow_first = has_class_named(type, habits->arrow_rather_for);
-        plan.buffer_first = habits->buffer_first && plan.has_buffer;
-        plan.prefer_buffer = plan.buffer_first;
-        plan.dtype_first = habits->dtype_first;
-        // A subclass may have a `__dlpack__` of its own.
-        const bool is_their_own = habits_of_class(type) == habits;
-        // What only restricts is believed of any class that bears the name; the rest of the library's alone.
-        const bool is_genuine = is_their_own && is_library_class(type, *habits);
-        if (is_genuine) plan.stream_of = find_library_stream(*habits);
-        if (PyErr_Occurred() != nullptr) return false;  // interrupted
-        plan.plain_call = habits->plain_call && (is_genuine || (is_their_own && habits->immutable));
-        plan.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
-    }
-    if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
-        const bool named_torch = habits != nullptr && habits->package == "torch";
-        const auto torch = named_torch ? torch_library::find(here) : torch_library::finding{nullptr, true};
-        if (PyErr_Occurred() != nullptr) return false;
-        if (!torch.settled) plan.tag = 0;  // not to be remembered
-        plan.guards = tensor_guards::find(type, here, torch.library);
-        plan.honest_borrow = plan.table != nullptr && plan.guards.torch != nullptr &&
-                             plan.guards.torch->lends_honestly(type, here) &&
-                             exchange::detail::is_own_table(*plan.table, *plan.guards.torch);
-        plan.only_fills = plan.honest_borrow && !plan.guards.torch->asks_python(type, here);
-    }
-    if (PyErr_Occurred() != nullptr) return false;
-    const bool only_buffer = plan.table == nullptr && plan.table_fault == nullptr && !plan.numpy_struct &&
-                             plan.dlpack == attribute_place::nowhere &&
-                             plan.cuda_array_interface == attribute_place::nowhere;
-    if (plan.table != nullptr)
-        plan.direct = direct_way::exchange_table;
-    else if (plan.on_cuda)
-        plan.direct = direct_way::plain_dlpack;
-    else if (plan.numpy_struct && !plan.masked)
-        plan.direct = direct_way::numpy_struct;
-    else if (plan.has_buffer && (plan.prefer_buffer || only_buffer) &&
-             PyType_IsSubtype(type, &PyType_Type) == 0)
-        plan.direct = direct_way::buffer;
-    remember_plan(plan);
-    exchange::detail::common_terms::note(plan);
-    return true;
-}
-
-/// The plan of an object's class, a copy, and the class, held: foreign code runs by what follows, and has run
-/// by the look at the class, which may even give the object another one. False with an exception set.
-TENON_COLD [[nodiscard]] inline bool look_at_class(PyObject* obj, interpreter& here, ref& type,
-                                                   type_plan& plan) noexcept {
-    static constexpr int most = 8;
-    for (int i = 0; i < most; ++i) {
-        type = class_of(obj);
-        if (const type_plan* const known = find_plan(as_type(type)))
-            plan = *known;
-        else if (!make_plan(as_type(type), here, plan))
-            return false;
-        if (Py_TYPE(obj) == as_type(type)) return true;
-    }
-    PyErr_SetString(
-        PyExc_TypeError,
-        "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
-    return false;
-}
+// --- what two rungs do beyond their protocol -------------------------------------------------------------
 
 /// Takes up or drops the habit of asking for a buffer first, as the type's objects turn out.
 inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
-    if (type_plan* plan = find_plan(type); plan != nullptr && plan->buffer_first) {
-        plan->prefer_buffer = yes;
-        plan->direct = yes ? direct_way::buffer : direct_way::none;
-    }
+    if (type_plan* plan = find_plan(type); plan != nullptr && plan->buffer_first)
+        plan->route.prefer_buffer = yes;
 }
 
 /// Asks a type that has something better for a buffer all the same, because it is quicker. What the buffer
 /// protocol cannot say (an accelerator, bfloat16) `__dlpack__` may, so an ordinary exception only means "no".
-[[nodiscard]] inline rung_result speculate_on_buffer(PyObject* obj, bool immutable, interpreter& here,
-                                                     acquired& out, error& why, ref& swallowed) noexcept {
-    const rung_result got = buffer::take(obj, immutable, here, out, why);
-    if (got != rung_result::raised || is_no_answer_pending()) return got;
-    swallowed = pending_exception();
-    prefer_buffer(Py_TYPE(obj), false);
-    why = refused("buffer", "the object refused to give one");
-    return rung_result::refused;
+[[nodiscard]] inline outcome take_buffer_if_it_can(attempt& a) noexcept {
+    const outcome got = buffer::take(a);
+    if (!(got == outcome::raised) || is_no_answer_pending()) return got;
+    a.swallowed = pending_exception();
+    prefer_buffer(Py_TYPE(a.obj), false);
+    return refused("buffer", "the object refused to give one");
 }
 
-/// `__dlpack__`, with what must be known beforehand.
-[[nodiscard]] inline rung_result take_dlpack(PyObject* obj, const type_plan& plan,
-                                             const import_options& options, bool writable, interpreter& here,
-                                             acquired& out, error& why) noexcept {
-    const tensor_guards guards = plan.guards;
-    const auto grad = writable ? exchange::grad_rule::forbidden : exchange::grad_rule::ignored;
-    if (!exchange::ask_guards(obj, guards, grad, here).allowed ||
-        !exchange::ask_flags(obj, guards.flags, grad).allowed)
-        return rung_result::raised;
-    const rung_result got = dlpack::take(obj, plan, options, here, out, why);
-    if (got != rung_result::taken) return got;
+/// `__dlpack__`, with what must be known before and after.
+[[nodiscard]] inline outcome take_dlpack(attempt& a) noexcept {
+    const type_plan& plan = a.plan;
+    const auto grad = a.writable ? exchange::grad_rule::forbidden : exchange::grad_rule::ignored;
+    const auto is_allowed = [&] { return exchange::ask_flags(a.obj, plan.guards.flags, grad).allowed; };
+    if (plan.dlpack == attribute_place::nowhere) return outcome::absent;
+    if (!exchange::ask_guards(a.obj, plan.guards, grad, a.here).allowed || !is_allowed())
+        return outcome::raised;
+    const outcome got = dlpack::take(a);
+    if (got == outcome::raised && arrow::is_declared(plan) && arrow::is_refusal_pending()) {
+        // What it has raised is the producer's own word, and ends the climb, unless it only says "not in this
+        // way" and the type has another: Arrow's arrays refuse lists of a fixed size here, which Arrow's own
+        // interface can say. What they refuse for good reason is refused there with words that help.
+        a.left_to_arrow = pending_exception();
+        return refused("", "it raised the exception that stands before this one");
+    }
+    if (!(got == outcome::taken)) return got;
     // That ran foreign code, which may have given the tensor other memory.
-    if (!exchange::ask_flags(obj, guards.flags, grad).allowed) {
-        out.owner.reset();
-        return rung_result::raised;
+    if (!is_allowed() ||
+        (plan.guards.torch != nullptr && !exchange::keep_storage(a.obj, *plan.guards.torch, a.here, a.out))) {
+        a.out.owner.reset();
+        return outcome::raised;
     }
-    if (guards.torch != nullptr && !exchange::keep_storage(obj, *guards.torch, here, out)) {
-        out.owner.reset();
-        return rung_result::raised;
-    }
-    if (plan.buffer_first && !plan.prefer_buffer && out.device().is_cpu()) {
-        const dtype_entry* const known = find_dtype(out.dtype());
-        if (known != nullptr && !known->buffer_format.empty()) prefer_buffer(Py_TYPE(obj), true);
+    if (plan.buffer_first && !plan.route.prefer_buffer && a.out.device().is_cpu()) {
+        const dtype_entry* const known = find_dtype(a.out.dtype());
+        if (known != nullptr && !known->buffer_format.empty()) prefer_buffer(Py_TYPE(a.obj), true);
     }
     return got;
 }
 
-/// What `__dlpack__` has raised is the producer's own word, and ends the climb, unless it only says "not in
-/// this way" and the type has another: Arrow's arrays refuse lists of a fixed size there, which Arrow's own
-/// interface can say. What they refuse there for good reason is refused here with words that help, and the
-/// producer's stand behind them.
-[[nodiscard]] inline rung_result leave_it_to_arrow(const type_plan& plan, error& why, ref& refusal) noexcept {
-    if (!arrow::is_declared(plan) || !arrow::is_refusal_pending()) return rung_result::raised;
-    refusal = pending_exception();
-    why = refused("", "it raised the exception that stands before this one");
-    return rung_result::refused;
-}
+// --- the table --------------------------------------------------------------------------------------------
 
-/// Bytes that were made for us are a copy, which may have been forbidden.
-[[nodiscard]] inline rung_result unless_fresh(const import_options& options, acquired& out,
-                                              error& why) noexcept {
-    if (options.copy != false || !out.is_copied()) return rung_result::taken;
-    out.owner.reset();
-    why = refused("data", "the object makes a copy of its memory at every look, and copy=False was asked for")
-              .with_advice("allow the copy");
-    return rung_result::refused;
-}
-
-/// The protocols that have no way to say that what they give is a copy.
-[[nodiscard]] inline bool is_silent_on_copies(rung r) noexcept {
-    return r == rung::buffer_protocol || r == rung::array_interface || r == rung::arrow;
-}
-
-/// Notes that what was taken by such a protocol is a copy, made for this look, if the object gives other
-/// memory when it is asked again. Objects that can be asked only once (a reader of a stream) are believed.
-TENON_COLD [[nodiscard]] inline rung_result look_for_copy(rung r, PyObject* obj, const type_plan& plan,
-                                                          const import_options& options, interpreter& here,
-                                                          acquired& out) noexcept {
-    // Asking again at every level of imports within imports would double the calls with each.
-    if (out.empty() || out.is_copied() || (options.copy != false && !out.looking) ||
-        !nesting_level::is_outermost())
-        return rung_result::taken;
-    acquired again;
-    error unread{};
-    again.owning = true;
-    again.looking = out.looking;
-    rung_result got = rung_result::absent;
-    if (r == rung::buffer_protocol)
-        got = buffer::take(obj, plan.immutable, here, again, unread);
-    else if (r == rung::array_interface)
-        got = array_interface::take(obj, plan, here, again, unread);
-    else
-        got = arrow::take(obj, plan, options, here, again, unread);
-    if (got == rung_result::raised) {
-        if (is_no_answer_pending()) return got;
-        PyErr_Clear();
-    }
-    if (got == rung_result::taken && !again.empty() && again.data() != out.data()) out.mark_copied();
-    return rung_result::taken;
-}
-
-/// A rung that has been tried before the ladder, and why it refused: it is not tried a second time.
-struct tried_already {
-    rung which;
-    error why;
-    ref swallowed;  ///< the exception of a speculative try, for when nothing better comes
+/// What besides success, and an exception of the producer's, ends the climb at a rung.
+enum class settling : unsigned char {
+    nothing,
+    malformed,  ///< what contradicts itself is the library's word on this memory: another way would only say
+                ///< it again
+    refusal,    ///< whatever it refuses no later rung could say better, or would read as what it is not
 };
 
-/// The ladder. Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
+/// One way in.
+struct rung {
+    rung_id id;
+    bool (*applies)(const attempt&) noexcept;  ///< whether it stands at this place for this object
+    outcome (*take)(attempt&) noexcept;        ///< absent: the object does not speak the protocol
+    settling settles;
+};
+
+namespace ladder {
+
+inline bool always(const attempt&) noexcept { return true; }
+/// Arrays of the host that are a GPU's as well, wanted as the GPU's (Numba's managed and mapped ones): their
+/// CUDA interface says so.
+inline bool as_cuda(const attempt& a) noexcept {
+    return a.options.for_cuda && a.plan.has_buffer && !a.plan.immutable && !a.plan.numpy_struct;
+}
+inline bool quick_buffer(const attempt& a) noexcept { return a.plan.route.prefer_buffer && a.host_will_do(); }
+inline bool arrow_first(const attempt& a) noexcept { return a.plan.arrow_first; }
+inline bool after_dlpack(const attempt& a) noexcept { return !a.left_to_arrow; }
+inline bool cuda_after_dlpack(const attempt& a) noexcept { return after_dlpack(a) && !as_cuda(a); }
+inline bool buffer_after_dlpack(const attempt& a) noexcept {
+    return after_dlpack(a) && !a.plan.route.prefer_buffer;
+}
+inline bool arrow_last(const attempt& a) noexcept { return !a.plan.arrow_first; }
+
+/// In this order. A bare capsule is not looked at in any of these ways.
+TENON_PRIVATE inline constexpr rung rungs[] = {
+    {rung_id::cuda_interface, as_cuda, cuda_array_interface::take, settling::nothing},
+    {rung_id::exchange_table, always, exchange::take, settling::malformed},
+    {rung_id::numpy_struct, always, numpy::take, settling::refusal},
+    {rung_id::buffer_protocol, quick_buffer, take_buffer_if_it_can, settling::nothing},
+    {rung_id::arrow, arrow_first, arrow::take, settling::refusal},
+    {rung_id::dlpack_method, always, take_dlpack, settling::nothing},
+    {rung_id::cuda_interface, cuda_after_dlpack, cuda_array_interface::take, settling::nothing},
+    {rung_id::buffer_protocol, buffer_after_dlpack, buffer::take, settling::nothing},
+    {rung_id::array_interface, after_dlpack, array_interface::take, settling::refusal},
+    {rung_id::arrow, arrow_last, arrow::take, settling::nothing},
+};
+TENON_PRIVATE inline constexpr rung capsule_rung = {rung_id::capsule, always, take_bare_capsule,
+                                                    settling::refusal};
+
+/// The first rung that takes in this way.
+template <outcome (*Take)(attempt&) noexcept>
+[[nodiscard]] const rung& by() noexcept {
+    static constexpr std::size_t at = [] {
+        std::size_t i = 0;
+        while (rungs[i].take != Take) ++i;
+        return i;
+    }();
+    return rungs[at];
+}
+
+}  // namespace ladder
+
+// --- the climb --------------------------------------------------------------------------------------------
+
+/// A rung that has been tried before the ladder: it is not tried a second time.
+struct tried_already {
+    rung_id which;
+    outcome answer;
+    ref swallowed;  ///< the exception of a rung that was tried only because it is quick
+};
+
+/// The protocols that have no way to say that what they give is a copy.
+[[nodiscard]] inline bool is_silent_on_copies(const rung& r) noexcept {
+    return r.id == rung_id::buffer_protocol || r.id == rung_id::array_interface || r.id == rung_id::arrow;
+}
+
+/// Notes that what was taken by a protocol that cannot say so is a copy, made for this look, if the object
+/// gives other memory when it is asked again. Objects that can be asked only once (a reader of a stream) are
+/// believed. False with an exception set.
+TENON_COLD [[nodiscard]] inline bool look_for_copy(const rung& r, attempt& a) noexcept {
+    // Asking again at every level of imports within imports would double the calls with each.
+    if (!is_silent_on_copies(r) || a.out.empty() || a.out.is_copied() ||
+        (a.options.copy != false && !a.out.looking) || !nesting_level::is_outermost())
+        return true;
+    acquired again;
+    again.owning = true;
+    again.looking = a.out.looking;
+    attempt second{a.obj, a.plan, a.options, a.writable, a.here, again};
+    const outcome got = r.take(second);
+    if (got == outcome::raised) {
+        if (is_no_answer_pending()) return false;
+        PyErr_Clear();
+    }
+    if (got == outcome::taken && !again.empty() && again.data() != a.out.data()) a.out.mark_copied();
+    return true;
+}
+
+/// One rung, and whether it delivered what was asked for.
+[[nodiscard]] inline outcome try_rung(const rung& r, attempt& a) noexcept {
+    const outcome got = r.take(a);
+    if (!(got == outcome::taken)) return got;
+    if (!look_for_copy(r, a)) return outcome::raised;
+    if (is_silent_on_copies(r) && a.options.copy == false && a.out.is_copied())
+        return a.give_up(
+            refused("data",
+                    "the object makes a copy of its memory at every look, and copy=False was asked for")
+                .with_advice("allow the copy"));
+    const bool last_word = r.id == rung_id::dlpack_method || r.id == rung_id::cuda_interface;
+    if (auto met = meets(a.options, a.out, last_word); !met) return a.give_up(met.error());
+    return outcome::taken;
+}
+
+[[nodiscard]] inline bool is_settled(const rung& r, const outcome& got) noexcept {
+    if (got == outcome::taken || got == outcome::raised) return true;
+    if (!(got == outcome::refused)) return false;
+    return r.settles == settling::refusal ||
+           (r.settles == settling::malformed && got.why().code == errc::malformed);
+}
+
+/// From rung to rung until one settles it. What came of the last that applied.
+[[nodiscard]] inline outcome try_rungs(attempt& a, tried_already* tried, refusals& told,
+                                       const rung*& last) noexcept {
+    outcome got = outcome::absent;
+    for (const rung& r : ladder::rungs) {
+        if (!r.applies(a)) continue;
+        last = &r;
+        const bool is_known = tried != nullptr && tried->which == r.id;
+        got = is_known ? tried->answer : try_rung(r, a);
+        told.note(r.id, got);
+        if (is_settled(r, got)) break;
+    }
+    return got;
+}
+
+/// The one exception of a climb that led nowhere, with what else was raised on the way behind it.
+TENON_COLD inline void raise_answer(attempt& a, const outcome& got, const rung* last,
+                                    const refusals& told) noexcept {
+    if (got == outcome::raised && a.swallowed) {
+        // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
+        ref later = pending_exception();
+        restore_exception(std::move(a.swallowed));
+        chain_behind(std::move(later));
+    }
+    // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
+    if (got == outcome::refused && last->id == rung_id::numpy_struct)
+        raise_unmet(got.why(), a.obj);
+    else if (!(got == outcome::raised))
+        told.raise_for(a.obj);
+    if (a.left_to_arrow && got == outcome::refused) {
+        chain_behind(std::move(a.left_to_arrow));  // Arrow could say what is wrong, and what helps
+    } else if (a.left_to_arrow) {
+        ref later = pending_exception();
+        restore_exception(std::move(a.left_to_arrow));
+        chain_behind(std::move(later));
+    }
+    reword_for_torch(a.obj);
+}
+
+/// Leaves the tensor in `out`, or an exception set, and what the rungs answered in `report`.
 TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable,
                                            acquired& out, tried_already* tried = nullptr,
                                            refusals* report = nullptr) noexcept {
@@ -242,134 +254,29 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     type_plan plan;
     ref type;
     if (!look_at_class(obj, *here, type, plan)) return false;
-
+    if (plan.masked) {
+        const outcome shown = numpy::check_mask(obj);
+        if (shown == outcome::refused) raise_unmet(shown.why(), obj);
+        if (!(shown == outcome::taken)) return false;
+    }
+    attempt a{obj, plan, options, writable, *here, out};
+    if (tried != nullptr) a.swallowed = std::move(tried->swallowed);
     refusals unread;
     refusals& told = report != nullptr ? *report : unread;
-    error why{};
-    ref swallowed = tried != nullptr ? std::move(tried->swallowed) : ref();
-    ref dlpack_refusal;
-    rung_result answer = rung_result::absent;
-    // Runs one rung and says whether the climb ends there.
-    const auto ends_at = [&](rung r, bool applies, auto&& take) {
-        if (tried != nullptr && tried->which == r) {
-            answer = rung_result::refused;
-            why = tried->why;
-            told.note(r, why);
-            return false;
-        }
-        answer = applies ? take() : rung_result::absent;
-        if (answer == rung_result::taken && is_silent_on_copies(r)) {
-            answer = look_for_copy(r, obj, plan, options, *here, out);
-            if (answer == rung_result::taken) answer = unless_fresh(options, out, why);
-        }
-        if (answer == rung_result::taken &&
-            !meets(options, out, r == rung::dlpack_method || r == rung::cuda_interface, why)) {
-            out.owner.reset();
-            answer = rung_result::refused;
-        }
-        if (answer == rung_result::refused)
-            told.note(r, why);
-        else
-            told.note(r, answer);
-        return answer == rung_result::taken || answer == rung_result::raised;
-    };
-    // A table or struct that contradicts itself is the library's word on this memory: `__dlpack__` of the
-    // same library would only say it again, or trip over it.
-    const auto is_settled = [&] { return answer == rung_result::refused && why.code == errc::malformed; };
-    // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
-    bool settled_by_numpy = false;
-    const auto numpy_settles = [&] { return settled_by_numpy = answer == rung_result::refused; };
-    // What says how its elements are to be read, and cannot be taken so, is not to be read otherwise: an
-    // image whose bytes are the other way round, which Arrow's interface of the same object does not say.
-    const auto is_last_word = [&] { return answer == rung_result::refused; };
-    // Rungs that know no other place are left out where there is a better one to ask.
-    const bool host_will_do = !options.to || options.wants_host();
-    if (plan.masked) {
-        answer = numpy::check_mask(obj, why);
-        if (answer != rung_result::taken) {
-            if (answer == rung_result::refused) raise_unmet(why, obj);
-            return false;
-        }
+    const rung* last = &ladder::capsule_rung;
+    outcome got = outcome::absent;
+    if (PyCapsule_CheckExact(obj)) {
+        got = try_rung(*last, a);
+        told.note(last->id, got);
+    } else {
+        got = try_rungs(a, tried, told, last);
     }
-
-    // Arrays of the host that are a GPU's as well, wanted as the GPU's (Numba's managed and mapped ones):
-    // their CUDA interface says so.
-    const auto cuda_interface = [&] {
-        return ends_at(rung::cuda_interface, plan.cuda_array_interface != attribute_place::nowhere,
-                       [&] { return cuda_array_interface::take(obj, plan, options, *here, out, why); });
-    };
-    const auto arrow_interface = [&] {
-        return ends_at(rung::arrow, true, [&] { return arrow::take(obj, plan, options, *here, out, why); });
-    };
-    const bool cuda_first = options.for_cuda && plan.has_buffer && !plan.immutable && !plan.numpy_struct;
-
-    const bool ended =
-        PyCapsule_CheckExact(obj)
-            ? ends_at(rung::capsule, true,
-                      [&] { return bare_capsule::take(obj, options, writable, *here, out, why); })
-            : (cuda_first && cuda_interface()) ||
-                  ends_at(rung::exchange_table,
-                          plan.table_fault != nullptr || (plan.table != nullptr && host_will_do),
-                          [&] {
-                              if (plan.table_fault != nullptr) {
-                                  why = refused("exchange table", plan.table_fault);
-                                  return rung_result::refused;
-                              }
-                              if (!out.owning) return exchange::borrow(obj, plan, writable, out, why);
-                              const rung_result got = exchange::own(obj, plan, writable, *here, out, why);
-                              return got == rung_result::taken ? follow(options, out, why) : got;
-                          }) ||
-                  is_settled() ||
-                  ends_at(rung::numpy_struct, plan.numpy_struct && host_will_do,
-                          [&] { return numpy::take(obj, here, out, why); }) ||
-                  numpy_settles() ||
-                  (plan.prefer_buffer && host_will_do &&
-                   ends_at(rung::buffer_protocol, true,
-                           [&] {
-                               return speculate_on_buffer(obj, plan.immutable, *here, out, why, swallowed);
-                           })) ||
-                  (plan.arrow_first && (arrow_interface() || is_last_word())) ||
-                  ends_at(rung::dlpack_method, plan.dlpack != attribute_place::nowhere,
-                          [&] {
-                              const rung_result got =
-                                  take_dlpack(obj, plan, options, writable, *here, out, why);
-                              return got == rung_result::raised ? leave_it_to_arrow(plan, why, dlpack_refusal)
-                                                                : got;
-                          }) ||
-                  (!dlpack_refusal &&
-                   ((!cuda_first && cuda_interface()) ||
-                    (!plan.prefer_buffer &&
-                     ends_at(rung::buffer_protocol, plan.has_buffer,
-                             [&] { return buffer::take(obj, plan.immutable, *here, out, why); })) ||
-                    ends_at(rung::array_interface, true,
-                            [&] { return array_interface::take(obj, plan, *here, out, why); }) ||
-                    is_last_word())) ||
-                  arrow_interface();
-    if (answer == rung_result::raised && swallowed) {
-        // Two exceptions of one producer: the earlier is the better, since nothing had been tried before.
-        ref later = pending_exception();
-        restore_exception(std::move(swallowed));
-        chain_behind(std::move(later));
-    }
-    if (ended && answer == rung_result::taken) {
+    if (got == outcome::taken) {
         if (plan.hands_out_legacy) out.allow_legacy();
         return true;
     }
-    if (settled_by_numpy)
-        raise_unmet(why, obj);
-    else if (answer != rung_result::raised)
-        told.raise_for(obj);
-    if (dlpack_refusal && answer == rung_result::refused) {
-        chain_behind(std::move(dlpack_refusal));  // Arrow could say what is wrong, and what helps
-    } else if (dlpack_refusal) {
-        ref later = pending_exception();
-        restore_exception(std::move(dlpack_refusal));
-        chain_behind(std::move(later));
-    }
-    reword_for_torch(obj);
+    raise_answer(a, got, last, told);
     return false;
 }
 
-}  // namespace detail
-
-}  // namespace tenon::py
+}  // namespace tenon::py::detail

@@ -21,8 +21,9 @@
 #include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
+#include "attempt.hpp"
 #include "buffer_view.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py::numpy {
@@ -196,19 +197,18 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
 }
 
 /// A masked array has memory for what its mask hides: only one that hides nothing can be taken.
-[[nodiscard]] inline rung_result check_mask(PyObject* obj, error& why) noexcept {
+[[nodiscard]] inline outcome check_mask(PyObject* obj) noexcept {
     const ref mask = ref::take(call::attr(obj, "mask"));
     const ref any = mask ? ref::take(call::method(mask.get(), "any", nullptr)) : ref();
     const int hides = any ? call::is_true(any.get()) : -1;
-    if (hides < 0) return rung_result::raised;
-    if (hides == 0) return rung_result::taken;
-    why = refused("mask", "masked elements cannot be expressed").with_advice("call .filled() first");
-    return rung_result::refused;
+    if (hides < 0) return outcome::raised;
+    if (hides == 0) return outcome::taken;
+    return refused("mask", "masked elements cannot be expressed").with_advice("call .filled() first");
 }
 
-/// Reads any array, and keeps it if the import is an owning one; the caller has seen that `plan.numpy_struct`
-/// holds. Absent for a dtype we do not know (NumPy's own `__dlpack__` may).
-[[nodiscard]] inline rung_result take(PyObject* obj, interpreter* home, acquired& out, error& why) noexcept {
+/// Reads any array that has the struct, and keeps it if the import is an owning one. Absent for a dtype we do
+/// not know (NumPy's own `__dlpack__` may).
+[[nodiscard]] inline outcome take(PyObject* obj, interpreter* home, acquired& out) noexcept {
     const auto* a = reinterpret_cast<const detail::array*>(obj);
     std::uint64_t flags = detail::flags_of(a);
     detail::numbered_type element = detail::plain_type(a->descr);
@@ -217,30 +217,26 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
         const ref descr = ref::borrow(reinterpret_cast<PyObject*>(a->descr));
         const auto extension = detail::extension_type(a->descr);
         flags = detail::flags_of(a);  // what was asked may have changed them, and the dtype
-        if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return rung_result::absent;
+        if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return outcome::absent;
         if (!extension) {
             const auto reason = detail::inexpressible(a->descr);
-            if (!reason) return rung_result::absent;
-            why = *reason;
-            return rung_result::refused;
+            return reason ? outcome(*reason) : outcome::absent;
         }
         element = {*extension, static_cast<std::uint8_t>(std::countr_zero(extension->itemsize()))};
         if (extension->is_subbyte()) flags |= abi::flag::subbyte_padded;
     }
-    if (a->nd < 0 || a->nd > max_rank) return rung_result::absent;
+    if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
     std::int64_t steps = 0;
     const auto ok =
         out.admit_axes(detail::describe(a, element.type), flags, detail::axes_of(a, element.shift, steps));
-    if (!ok) {
-        why = ok.error();
-        return rung_result::refused;
-    }
-    if (!detail::are_whole(steps, element.shift) && !out.empty()) {
-        why = broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
-        return rung_result::refused;
-    }
+    if (!ok) return ok;
+    if (!detail::are_whole(steps, element.shift) && !out.empty())
+        return broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
     if (out.owning) out.owner = py::detail::keep_object(obj, home);
-    return rung_result::taken;
+    return outcome::taken;
+}
+[[nodiscard]] inline outcome take(attempt& a) noexcept {
+    return a.plan.numpy_struct && a.host_will_do() ? take(a.obj, &a.here, a.out) : outcome::absent;
 }
 
 /// Whether the object has NumPy's struct, of the layout we know.

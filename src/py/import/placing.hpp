@@ -18,50 +18,46 @@
 #include "../runtime/driver.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/keep.hpp"
-#include "rung.hpp"
+#include "attempt.hpp"
+#include "outcome.hpp"
 #include "stream.hpp"
 
 namespace tenon::py::detail {
 
 /// Whether a rung delivered what was asked for. On the `last_word` of a producer that cannot bring its memory
 /// to the host, that is also what can be fetched from a GPU.
-[[nodiscard]] inline bool meets(const import_options& options, const tensor_ref& got, bool last_word,
-                                error& why) noexcept {
+[[nodiscard]] inline result<void> meets(const import_options& options, const tensor_ref& got,
+                                        bool last_word) noexcept {
     const bool can_be_fetched =
         last_word && options.wants_host() && options.copy != false && got.device().has_streams();
     if (!options.is_met_by(got.device()) && !can_be_fetched) {
-        why = refused("device",
-                      options.copy == false
-                          ? "the data is not on the device asked for, and copy=False was asked for"
-                          : "the data is not on the device asked for",
-                      got.device().type, options.to.value_or(device{}).type);
-        return false;
+        return refused("device",
+                       options.copy == false
+                           ? "the data is not on the device asked for, and copy=False was asked for"
+                           : "the data is not on the device asked for",
+                       got.device().type, options.to.value_or(device{}).type);
     }
-    if (options.copy == false && got.is_copied()) {
-        why = refused("flags", "copy=False was asked for and the producer made a copy");
-        return false;
-    }
-    return true;
+    if (options.copy == false && got.is_copied())
+        return refused("flags", "copy=False was asked for and the producer made a copy");
+    return {};
 }
 
 /// Makes the consumer's stream wait for the one that the tensor is ready on, and be the tensor's from then
 /// on.
-[[nodiscard]] inline rung_result follow(const import_options& options, acquired& out, error& why) noexcept {
-    if (!options.orders() || !out.device().has_streams()) return rung_result::taken;
-    auto ordered = check_stream_number(out.device(), options.stream);
-    if (ordered)
-        ordered =
-            without_gil([&] { return gpu::order(out.device(), out.stream(), options.stream_handle()); });
+[[nodiscard]] inline outcome follow(attempt& a) noexcept {
+    acquired& out = a.out;
+    void* const consumer = a.options.stream_handle();
+    if (!a.options.orders() || !out.device().has_streams()) return outcome::taken;
+    auto ordered = check_stream_number(out.device(), a.options.stream);
+    if (ordered) ordered = without_gil([&] { return gpu::order(out.device(), out.stream(), consumer); });
     if (!ordered) {
-        why = ordered.error();
         const error_guard guard;
-        out.owner.reset();
-        return rung_result::refused;
+        return a.give_up(ordered.error());
     }
     // Its library works on without waiting for ours: it gets its memory back when that is done.
-    out.owner = gpu::released_late(std::move(out.owner), out.device(), out.stream(), options.stream_handle());
-    out.set_stream(options.stream_handle());
-    return rung_result::taken;
+    out.owner = gpu::released_late(std::move(out.owner), out.device(), out.stream(), consumer);
+    out.set_stream(consumer);
+    return outcome::taken;
 }
 
 /// A copy on the same device, on the stream that the memory is ready on; the memory stays until it is made.

@@ -110,10 +110,7 @@ public:
                 if (known.size() >= limit) known.clear();
                 type_plan& kept = known.insert_or_assign(plan.type, plan).first->second;
                 // Whether its objects give a buffer each thread finds out for itself: they differ.
-                if (kept.buffer_first && !kept.on_cuda) {
-                    kept.prefer_buffer = true;
-                    kept.direct = direct_way::buffer;
-                }
+                if (kept.buffer_first && !kept.route.on_cuda) kept.route.prefer_buffer = true;
             } catch (const std::bad_alloc&) {
                 return;  // then every thread makes its own
             }

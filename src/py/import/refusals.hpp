@@ -13,11 +13,11 @@
 #include <tenon/value/error.hpp>
 #include "../runtime/exceptions.hpp"
 #include "../runtime/keep.hpp"
-#include "rung.hpp"
+#include "outcome.hpp"
 
 namespace tenon::py::detail {
 
-enum class rung : unsigned char {
+enum class rung_id : unsigned char {
     exchange_table,
     numpy_struct,
     dlpack_method,
@@ -43,21 +43,19 @@ TENON_PRIVATE inline constexpr rung_text rung_texts[] = {
     {"Arrow", "no __arrow_c_array__, __arrow_c_device_array__ or __arrow_c_stream__"},
     {"DLPack capsule", "not a capsule"},
 };
-static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung::count));
+static_assert(std::size(rung_texts) == static_cast<std::size_t>(rung_id::count));
 
 /// What each rung answered, for the one exception that tells them all.
 class refusals {
 public:
-    void note(rung r, const error& why) noexcept {
-        note(r, rung_result::refused);
-        reasons_[static_cast<std::size_t>(r)] = why;
-        if (!any_) first_ = why.code;
+    void note(rung_id r, const outcome& answer) noexcept {
+        const auto at = static_cast<std::size_t>(r);
+        if (!answers_[at]) order_[count_++] = r;
+        answers_[at] = answer.is();
+        if (!(answer == outcome::refused)) return;
+        reasons_[at] = answer.why();
+        if (!any_) first_ = answer.why().code;
         any_ = true;
-    }
-    void note(rung r, rung_result answer) noexcept {
-        auto& slot = answers_[static_cast<std::size_t>(r)];
-        if (!slot) order_[count_++] = r;
-        slot = answer;
     }
 
     /// `fn(rung, answer, why)` for each rung that was tried, in that order; `why` is null unless it refused.
@@ -66,7 +64,7 @@ public:
         for (std::size_t i = 0; i < count_; ++i) {
             const auto at = static_cast<std::size_t>(order_[i]);
             // NOLINTNEXTLINE(bugprone-unchecked-optional-access): it was tried, so there is one
-            fn(order_[i], *answers_[at], answers_[at] == rung_result::refused ? &reasons_[at] : nullptr);
+            fn(order_[i], *answers_[at], answers_[at] == outcome::refused ? &reasons_[at] : nullptr);
         }
     }
 
@@ -76,7 +74,7 @@ public:
         for (std::size_t i = 0; i < rungs; ++i) {
             if (!answers_[i]) continue;
             list += std::string("\n  ") + rung_texts[i].name + ": ";
-            list += answers_[i] == rung_result::refused ? reasons_[i].message() : rung_texts[i].absent;
+            list += answers_[i] == outcome::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
         const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
         if (any_)
@@ -95,9 +93,9 @@ public:
     }
 
 private:
-    static constexpr auto rungs = static_cast<std::size_t>(rung::count);
-    std::optional<rung_result> answers_[rungs];  // of those that were tried
-    rung order_[rungs] = {};
+    static constexpr auto rungs = static_cast<std::size_t>(rung_id::count);
+    std::optional<outcome::kind> answers_[rungs];  // of those that were tried
+    rung_id order_[rungs] = {};
     std::size_t count_ = 0;
     bool any_ = false;
     errc first_ = errc::not_an_array;

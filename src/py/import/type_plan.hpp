@@ -71,9 +71,6 @@ enum class dlpack_dialect : unsigned char {
     ancient,  ///< takes `stream` alone
 };
 
-/// The rung that a plain import of the type's objects begins with, without a look at the ladder.
-enum class direct_way : unsigned char { none, numpy_struct, exchange_table, buffer, plain_dlpack };
-
 /// How an array of the type's own library is made from a tensor.
 enum class maker_kind : unsigned char {
     unresolved,      ///< not looked for yet
@@ -88,26 +85,39 @@ enum class maker_kind : unsigned char {
 /// A library's C function that says which stream of a device it works on, or leaves an exception.
 using library_stream = std::intptr_t (*)(int device);
 
+/// What has been learned of a type's objects by importing them: the one part of a plan that changes.
+struct route {
+    dlpack_dialect dialect = dlpack_dialect::unknown;
+    bool prefer_buffer = false;  ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
+    bool on_cuda = false;        ///< the last object that was asked plainly was on CUDA, or all of them are
+};
+
+/// How arrays like the type's objects are made, found when the first one is.
+struct maker_plan {
+    maker_kind kind = maker_kind::unresolved;
+    interpreter* home = nullptr;  ///< the record that keeps the two functions
+    PyObject* from = nullptr;     ///< borrowed: what makes an array of a producer or a capsule
+    PyObject* empty = nullptr;    ///< borrowed: what makes an empty one; null when there is none
+};
+
+/// What a type speaks, seen once; then the route.
 struct type_plan {
     PyTypeObject* type = nullptr;
     unsigned tag = 0;
+    unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
+    PyInterpreterState* interpreter = nullptr;
     bool any_interpreter = false;  ///< a static type: the same in all of them
-    direct_way direct = direct_way::none;
-    bool numpy_struct = false;  ///< exactly numpy.ndarray, of the layout we know
+    bool numpy_struct = false;     ///< NumPy's struct, of the layout we know
     bool has_buffer = false;
-    bool prefer_buffer = false;  ///< ask for a buffer before `__dlpack__`; dropped when a buffer is refused
     bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
     bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
-    bool buffer_first = false;   ///< `prefer_buffer` may be taken up again
-    bool honest_borrow = false;  ///< a borrowed tensor of this table is known to be writable
-    bool only_fills = false;     ///< and lending it runs no code of others: a struct is filled in
+    bool buffer_first = false;   ///< its route may prefer buffers
+    bool genuine_table = false;  ///< the table is PyTorch's own: what it lends is writable
+    bool only_fills = false;     ///< and lending runs no code of others: a struct is filled in
     bool immutable = false;      ///< never to be written to
     bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
     bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`
     bool plain_call = false;        ///< `__dlpack__` is best asked with the stream alone
-    bool on_cuda = false;           ///< the last object that was asked so was on CUDA, or all of them are
-    dlpack_dialect dialect = dlpack_dialect::unknown;
-    maker_kind maker = maker_kind::unresolved;
     attribute_place dlpack = attribute_place::nowhere;
     attribute_place dlpack_device = attribute_place::nowhere;
     attribute_place cuda_array_interface = attribute_place::nowhere;
@@ -116,17 +126,21 @@ struct type_plan {
     attribute_place arrow_array = attribute_place::nowhere;
     attribute_place arrow_device_array = attribute_place::nowhere;
     attribute_place arrow_stream = attribute_place::nowhere;
-    unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
-    PyInterpreterState* interpreter = nullptr;
     const abi::exchange_api* table = nullptr;
+    const char* table_fault = nullptr;  ///< why a published table cannot be used
     const void* seen_dlpack = nullptr;  ///< what the attributes were; only ever compared
     const void* seen_table = nullptr;
-    const char* table_fault = nullptr;  ///< why a published table cannot be used
     library_stream stream_of = nullptr;
     tensor_guards guards;
-    py::interpreter* maker_home = nullptr;  ///< the record that keeps the two functions below
-    PyObject* make_from = nullptr;          ///< borrowed: what makes an array of a producer or a capsule
-    PyObject* make_empty = nullptr;         ///< borrowed: what makes an empty one; null when there is none
+
+    py::route route;
+    maker_plan maker;
+
+    /// Objects of which the buffer protocol alone is known.
+    [[nodiscard]] bool speaks_buffer_alone() const noexcept {
+        return table == nullptr && table_fault == nullptr && !numpy_struct &&
+               dlpack == attribute_place::nowhere && cuda_array_interface == attribute_place::nowhere;
+    }
 };
 
 }  // namespace tenon::py

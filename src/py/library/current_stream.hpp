@@ -16,7 +16,7 @@
 #include "../../gpu/until_done.hpp"
 #include "../../memory/readable.hpp"
 #include "../import/capsule.hpp"
-#include "../import/rung.hpp"
+#include "../import/outcome.hpp"
 #include "../import/type_plan.hpp"
 #include "../runtime/call.hpp"
 #include "../runtime/exceptions.hpp"
@@ -142,7 +142,7 @@ private:
 
 /// Asks a library's exchange table for the stream it works on, and notes it; false with an exception set when
 /// it fails. Memory without streams has none.
-[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool honest,
+[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool any_thread,
                                               acquired& got) noexcept try {
     const device where = got.device();
     const auto ask = table.current_work_stream;  // read once: the call may change the table
@@ -150,7 +150,7 @@ private:
     void* stream = nullptr;
     if (!foreign_code([&] { return ask(where.type, where.id, &stream) == 0; }))
         return detail::stream_unknown();
-    detail::stream_sources::add(ask, where, honest);
+    detail::stream_sources::add(ask, where, any_thread);
     got.set_stream(stream);
     return true;
 } catch (...) {

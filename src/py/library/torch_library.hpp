@@ -130,7 +130,7 @@ public:
     [[nodiscard]] bool is_plain(PyTypeObject* type) const noexcept { return type == tensor_; }
     /// Whether the type has its exchange table from `torch.Tensor`, and not one of its own: a subclass may
     /// bring another, which lends memory that must not be written to.
-    [[nodiscard]] bool lends_honestly(PyTypeObject* type, const interpreter& names) const noexcept {
+    [[nodiscard]] bool lends_by_own_table(PyTypeObject* type, const interpreter& names) const noexcept {
         if (!has(type)) return false;
         const ref own = ref::take(call::type_attr(type, names.exchange_api));
         const ref plain = ref::take(call::type_attr(tensor_, names.exchange_api));

@@ -1,0 +1,90 @@
+// src/py/import/make_plan.hpp: which protocols a type speaks: every one is looked at once.
+#pragma once
+
+#include <tenon/py/python.hpp>
+
+#include "../library/current_stream.hpp"
+#include "../library/frameworks.hpp"
+#include "../library/torch_library.hpp"
+#include "../runtime/exceptions.hpp"
+#include "../runtime/interpreter.hpp"
+#include "array_interface.hpp"
+#include "arrow.hpp"
+#include "buffer.hpp"
+#include "cuda_array_interface.hpp"
+#include "dlpack.hpp"
+#include "exchange_api.hpp"
+#include "numpy.hpp"
+#include "plan_cache.hpp"
+#include "type_plan.hpp"
+
+namespace tenon::py::detail {
+
+/// Looks at a type once, every protocol of it. False with an exception set on failure. The caller holds the
+/// type.
+[[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
+    plan = type_plan{};
+    plan.type = type;
+    date_plan(plan, here);
+    exchange::probe(type, here, plan);
+    numpy::probe(type, here, plan);
+    if (PyErr_Occurred() != nullptr) return false;  // interrupted
+    dlpack::probe(type, here, plan);
+    cuda_array_interface::probe(type, here, plan);
+    array_interface::probe(type, here, plan);
+    arrow::probe(type, here, plan);
+    buffer::probe(type, plan);
+    const framework_habits* const habits = habits_of(type);
+    if (habits != nullptr) {
+        plan.immutable = habits->immutable;
+        plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
+        plan.arrow_first = has_class_named(type, habits->arrow_rather_for);
+        plan.buffer_first = habits->buffer_first && plan.has_buffer;
+        plan.route.prefer_buffer = plan.buffer_first;
+        plan.dtype_first = habits->dtype_first;
+        // A subclass may have a `__dlpack__` of its own.
+        const bool is_their_own = habits_of_class(type) == habits;
+        // What only restricts is believed of any class that bears the name; the rest of the library's alone.
+        const bool is_genuine = is_their_own && is_library_class(type, *habits);
+        if (is_genuine) plan.stream_of = find_library_stream(*habits);
+        if (PyErr_Occurred() != nullptr) return false;  // interrupted
+        plan.plain_call = habits->plain_call && (is_genuine || (is_their_own && habits->immutable));
+        plan.route.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
+    }
+    if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
+        const bool named_torch = habits != nullptr && habits->package == "torch";
+        const auto torch = named_torch ? torch_library::find(here) : torch_library::finding{nullptr, true};
+        if (PyErr_Occurred() != nullptr) return false;
+        if (!torch.settled) plan.tag = 0;  // not to be remembered
+        plan.guards = tensor_guards::find(type, here, torch.library);
+        plan.genuine_table = plan.table != nullptr && plan.guards.torch != nullptr &&
+                             plan.guards.torch->lends_by_own_table(type, here) &&
+                             exchange::detail::is_own_table(*plan.table, *plan.guards.torch);
+        plan.only_fills = plan.genuine_table && !plan.guards.torch->asks_python(type, here);
+    }
+    if (PyErr_Occurred() != nullptr) return false;
+    remember_plan(plan);
+    exchange::detail::common_terms::note(plan);
+    return true;
+}
+
+/// The plan of an object's class, a copy, and the class, held: foreign code runs by what follows, and has run
+/// by the look at the class, which may even give the object another one. False with an exception set.
+TENON_COLD [[nodiscard]] inline bool look_at_class(PyObject* obj, interpreter& here, ref& type,
+                                                   type_plan& plan) noexcept {
+    static constexpr int most = 8;
+    for (int i = 0; i < most; ++i) {
+        type = class_of(obj);
+        if (const type_plan* const known = find_plan(as_type(type)))
+            plan = *known;
+        else if (!make_plan(as_type(type), here, plan))
+            return false;
+        if (Py_TYPE(obj) == as_type(type)) return true;
+    }
+    PyErr_SetString(
+        PyExc_TypeError,
+        "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
+    return false;
+}
+
+}  // namespace tenon::py::detail
