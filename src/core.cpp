@@ -1,5 +1,7 @@
 // src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in the project that uses
 // it.
+#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
+
 #include "gpu/stream.cpp"
 #include "memory/allocate.cpp"
 #include "memory/copy.cpp"

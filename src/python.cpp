@@ -1,4 +1,6 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
+#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
+
 #include "py/export/capsule.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
