@@ -1,4 +1,6 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
+#include "for_size.hpp"
+
 #include "py/export/capsule.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
@@ -9,3 +11,5 @@
 #include "py/import/acquire.cpp"
 #include "py/import/from_python.cpp"
 #include "py/runtime/raise.cpp"
+
+#include "for_size_end.hpp"
