@@ -303,7 +303,7 @@ def test_what_is_handed_over_unseen_has_no_unnoticed_limit():
                     except (BufferError, ValueError):
                         continue
                     for library in LIBRARIES.values():
-                        if library.takes_unseen(t):
+                        if library.is_ordinary_for(t):
                             assert library.limit_on(t, unnoticed=True) is None or library.name == "cupy", (library.name, t)
                             unseen[library.name] = unseen.get(library.name, 0) + 1
     assert unseen.keys() == LIBRARIES.keys() and min(unseen.values()) > 50

@@ -147,7 +147,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
         made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
     } else {
-        const ref library = plan.plain_dtypes ? ref() : element_types_of(like);
+        const ref library = plan.takes_type_names ? ref() : element_types_of(like);
         if (PyErr_Occurred() != nullptr) return std::nullopt;
         made = ref::take(call_empty(plan.make_empty, library.get(), planned));
     }

@@ -31,7 +31,7 @@ struct framework_habits {
     /// Its `__dlpack__` on CUDA is asked with the stream alone, and `__dlpack_device__` not at all: what they
     /// would add costs as much again, and the capsule says the rest (measured). Its arrays can be written to,
     /// unless `immutable`.
-    bool plain_call = false;
+    bool stream_alone = false;
     bool always_cuda = false;  ///< it has no other arrays
     /// Its plain array class, as its package calls it. What trusts more than a protocol says (writable legacy
     /// structs, the library's stream, PyTorch's table and storages) trusts this very class:
@@ -52,13 +52,13 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .immutable = true,
                      .hands_out_legacy = true,
                      .buffer_first = true,
-                     .plain_call = true,
+                     .stream_alone = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "jax",
                      .immutable = true,
                      .hands_out_legacy = true,
                      .buffer_first = true,
-                     .plain_call = true,
+                     .stream_alone = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "tensorflow",
                      .immutable = true,
@@ -73,7 +73,7 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .from_dlpack = "torch.from_dlpack",
                      .empty = "torch.empty"},
     framework_habits{.package = "cupy",
-                     .plain_call = true,
+                     .stream_alone = true,
                      .always_cuda = true,
                      .array = "ndarray",
                      .from_dlpack = "cupy.from_dlpack",
