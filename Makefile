@@ -188,7 +188,7 @@ bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## tim
 	@$(CMAKE) --build $(BUILD)/bench
 	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/quick.py $(BENCH_ARGS)
 
-bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling the headers against the peers'
+bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling modules, and count their code, against the peers'
 	$(call say,running bench/compile_time.py)
 	@$(PY) bench/compile_time.py $(BENCH_ARGS)
 
