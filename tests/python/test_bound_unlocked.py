@@ -91,4 +91,4 @@ def test_also_while_other_threads_hold_it(binder):
     need("numpy")
     if binder != "capi":
         pytest.importorskip(binder)
-    run_isolated(BUSY.format(binder, ASKED), timeout=120)
+    run_isolated(BUSY.format(binder, ASKED))
