@@ -161,7 +161,7 @@ def show(report: Report) -> None:
         import rich.table
     except ImportError:
         lines = [report.header(), *report.lines()]
-        widths = [max(map(len, column)) for column in zip(*lines)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for first, *rest in lines:
             print(first.ljust(widths[0]), *map(str.rjust, rest, widths[1:]), sep="  ")
     else:

@@ -35,7 +35,7 @@ def prepare_child():
 
 
 def values(tensor) -> list:
-    letter = {name: letter for name, letter in FORMATS.values()}[tensor.dtype]
+    letter = dict(FORMATS.values())[tensor.dtype]
     return memoryview(tensor).tolist() if letter != "e" else list(struct.unpack(f"{tensor.size}e", bytes(tensor)))
 
 

@@ -586,7 +586,7 @@ def test_recursive_producer():
 
 @pytest.mark.parametrize("triple", [(1, 12, 1), (1, 4, 3), (1, 1, 1), (0, 4, 1), (0, 6, 1), (1, 24, 1), (2, 32, 2)])
 def test_the_span_is_what_the_elements_take(triple):
-    code, bits, lanes = triple
+    _, bits, lanes = triple
     memory = bytearray(64)
     t = tenon.from_pointer(tenon.asdlpack(memory).data_ptr, (3,), triple, owner=memory)
     begin, end = tenon.inspect(t).span

@@ -179,8 +179,8 @@ def test_every_fact_is_a_sentence_and_speaks_of_something():
         {
             "python": (3, 10), "ml_dtypes": None, "jax": (0, 6, 2), "pyarrow": (25, 0), "numpy": (2, 2),
             "torch": (2, 10), "pandas": (2, 3),
-        }  # fmt: skip
-    )
+        }
+    )  # fmt: skip
     newer = Here()
     newer.versions.update(
         {"python": (3, 14), "ml_dtypes": (0, 6), "jax": (0, 12), "pyarrow": (27,), "numpy": (2, 5), "pandas": (3,)}

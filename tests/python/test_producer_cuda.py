@@ -14,7 +14,7 @@ import tenon
 import tenon_exports
 import tenon_probe
 from fake_cuda import ASKED, RECORDS_ALL, Driver, library, stream_handle, waits, within
-from fakes_ctypes import (
+from fakes_ctypes import (  # noqa: F401 - some are for the programs below
     Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
 from isolation import isolated, run_isolated, table, wait_until
 from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Producer, exactly_once, exchange_class, refuse
@@ -587,7 +587,7 @@ def test_F79_a_capture_is_not_ended_by_a_release():
         del other
         assert counter.releases == 1
         counter = Counter()
-        capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+        capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)  # noqa: F841 - goes with the function
 
 
 def lent_out(counter=None, device=CUDA):
