@@ -399,7 +399,7 @@ while done < 20:
         os._exit(0)
     # CPython's own part of the fork can hang, before any code of ours: in _PyThreadState_DeleteExcept, for a lock that
     # a thread held which was just being attached. Such a child is given up.
-    started = bool(select.select([ready], [], [], 10)[0])
+    started = bool(select.select([ready], [], [], 60)[0])
     if not started:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
