@@ -33,18 +33,24 @@ CMAKE_FLAGS = -S . -G Ninja -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja \
 say = @echo "==> $(1)"
 # Each has all the libraries in its memory: 3 GB.
 WORKERS ?= 2
+# A worker that crashes is not followed by another: that one would begin the file anew and crash again, and the run might
+# never end. Without it the run ends, failed, and names the test.
+XDIST = -n $(WORKERS) --dist loadfile --max-worker-restart=0
 # ctest names every test twice; only the failures and the count matter.
 TERSE = grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .* Passed )'
 
 # Folders too: their time changes when a file goes away.
-SOURCES = $(shell find include python cmake CMakeLists.txt pyproject.toml README.md LICENSE \
+SOURCES = $(shell find include src python cmake CMakeLists.txt pyproject.toml README.md LICENSE \
 	-not -path '*__pycache__*' 2>/dev/null)
-CXX_FILES = $(shell find include python tests bench examples fuzz tools \
+CXX_FILES = $(shell find include src python tests bench examples fuzz tools \
 	-not -path '*/build/*' \
 	\( -name '*.hpp' -o -name '*.cpp' -o -name '*.h' -o -name '*.c' -o -name '*.cu' \) 2>/dev/null)
 
-.PHONY: help demo test test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers test-asan test-asan-cpp test-asan-python \
-	bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy check-layers check-foreign-code check-headers fmt clean FORCE
+PYTHON_FILES := python tests tools bench examples
+
+.PHONY: help demo test test-rest test-all test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers \
+	test-asan test-asan-cpp test-asan-python bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy \
+	check-python check-layers check-foreign-code check-headers fmt clean FORCE
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
@@ -97,13 +103,21 @@ demo: $(VENV)/.package ## the two-minute tour: builds the package, installs NumP
 
 # --- tests ----------------------------------------------------------------------------------------
 
-test: ## layers, calls of others, headers, C++ tests, Python tests, and a summary
+test: ## layers, calls of others, headers, C++ tests, Python tests but the slow ones, and a summary
 	@$(MAKE) check-layers
 	@$(MAKE) check-foreign-code
 	@$(MAKE) check-headers
 	@$(MAKE) test-cpp
-	@$(MAKE) test-python
+	@$(MAKE) test-python MARKED="not slow"
 	@$(PY) tools/test_summary.py $(VENV)/libs.txt $(BUILD)/cpp.xml $(BUILD)/python.xml
+
+test-rest: ## what `make test` leaves out: the Python tests that are marked slow
+	@$(MAKE) test-python MARKED=slow REPORT=python-slow
+	@$(PY) tools/test_summary.py $(VENV)/libs.txt $(BUILD)/python-slow.xml
+
+test-all: ## every test: `make test`, then what it leaves out
+	@$(MAKE) test
+	@$(MAKE) test-rest
 
 test-cpp: $(VENV)/.tools-build ## the C++ tests
 	$(call say,building and running the C++ tests)
@@ -112,14 +126,18 @@ test-cpp: $(VENV)/.tools-build ## the C++ tests
 	@$(VENV)/bin/ctest --test-dir $(BUILD)/tests --output-on-failure --no-tests=error -j $$(nproc) \
 		--output-junit $(CURDIR)/$(BUILD)/cpp.xml | $(TERSE)
 
-test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)/.package ## the Python tests
+# pytest's -m; empty for all of them.
+MARKED ?=
+REPORT ?= python
+
+test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)/.package ## the Python tests, the slow ones too
 	$(call say,building the native modules of the Python tests)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tests -DCMAKE_BUILD_TYPE=Debug > /dev/null
 	@$(CMAKE) --build $(BUILD)/tests --target tenon_tests_native
-	$(call say,running the Python tests)
+	$(call say,running the Python tests$(if $(MARKED), that are $(MARKED)))
 	@# The seed: the workers must give every test the same name.
-	@PYTHONHASHSEED=0 PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs -n $(WORKERS) --dist loadfile \
-		--junitxml=$(BUILD)/python.xml $(PYTEST_ARGS)
+	@PYTHONHASHSEED=0 PYTHONPATH=$(BUILD)/tests/tests/native $(PY) -m pytest -rs $(XDIST) \
+		$(if $(MARKED),-m "$(MARKED)") --junitxml=$(BUILD)/$(REPORT).xml $(PYTEST_ARGS)
 
 test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen, others' crashes
 	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 TENON_TRY_CRASHES=1 \
@@ -173,8 +191,9 @@ test-asan-python: $(ASAN)/.package $(VENV)/.libs-done $(VENV)/.tools-build $(VEN
 	$(call say,running the Python tests under the sanitizers with $(STACKS) stacks: $(LIBS))
 	@grep -q __asan_init $(ASAN)/site/tenon/_core*.so || { echo "_core has no sanitizer in it" >&2; exit 1; }
 	@# --capture=sys: UBSan reports to the standard error stream and aborts, and pytest must not hold that back.
-	@status=0; PYTHONHASHSEED=0 PYTHONPATH=$(ASAN_PATH) tools/asan/run $(STACKS) $(ASAN)/logs-$(STACKS) \
-		$(PY) -m pytest -rs -n $(WORKERS) --dist loadfile -p tenon_leak_canary --capture=sys tests/python \
+	@# The limit: with exact stacks everything takes ten times as long.
+	@status=0; TENON_TEST_TIMEOUT=$${TENON_TEST_TIMEOUT:-3600} PYTHONHASHSEED=0 PYTHONPATH=$(ASAN_PATH) tools/asan/run $(STACKS) $(ASAN)/logs-$(STACKS) \
+		$(PY) -m pytest -rs $(XDIST) -p tenon_leak_canary --capture=sys tests/python \
 		$(PYTEST_ARGS) || status=$$?; \
 	$(PY) tools/check_leaks.py --ours include --ours python/src --ours tests/python/native \
 		--ours $(ASAN)/site --ours $(ASAN)/tests $(ASAN)/logs-$(STACKS) || exit 1; exit $$status
@@ -188,7 +207,7 @@ bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## tim
 	@$(CMAKE) --build $(BUILD)/bench
 	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/quick.py $(BENCH_ARGS)
 
-bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling the headers against the peers'
+bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling modules, and count their code, against the peers'
 	$(call say,running bench/compile_time.py)
 	@$(PY) bench/compile_time.py $(BENCH_ARGS)
 
@@ -208,8 +227,9 @@ bench-gpu-here:
 
 # --- checks ---------------------------------------------------------------------------------------
 
-check: ## format, clang-tidy, layers, calls of others, headers
+check: ## format, ruff and mypy, layers, calls of others, headers, clang-tidy
 	@$(MAKE) check-format
+	@$(MAKE) check-python
 	@$(MAKE) check-layers
 	@$(MAKE) check-foreign-code
 	@$(MAKE) check-headers
@@ -219,13 +239,13 @@ check-format: $(VENV)/.tools-lint ## is every C and C++ file formatted?
 	$(call say,checking the format of $(words $(CXX_FILES)) files)
 	@$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
 
+TIDY_FILES = $(shell find src python/src tests/cpp tests/python/native -name '*.cpp')
+
 check-tidy: $(VENV)/.tools-lint $(VENV)/.tools-build $(VENV)/.tools-test ## clang-tidy over the extension and the tests
 	$(call say,running clang-tidy)
 	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/tidy -DCMAKE_BUILD_TYPE=Debug -DTENON_BUILD_PYTHON=ON > /dev/null
-	@files=$$(find python/src tests/cpp tests/python/native -name '*.cpp' 2>/dev/null || true); \
-	test -n "$$files" || { echo "no sources to check" >&2; exit 1; }; \
-	printf '%s\n' $$files | xargs -P $$(nproc) -n 1 $(VENV)/bin/clang-tidy --quiet -p $(BUILD)/tidy \
-		--extra-arg=-Wno-unknown-warning-option
+	@printf '%s\n' $(TIDY_FILES) | xargs -P $$(nproc) -n 1 $(VENV)/bin/clang-tidy --quiet -p $(BUILD)/tidy \
+		--header-filter='^$(CURDIR)/(include/tenon|src|python/src)/' --extra-arg=-Wno-unknown-warning-option
 
 check-layers: $(VENV)/.made-$(VERSION) ## does any #include go up or sideways?
 	$(call say,checking the layers)
@@ -235,9 +255,15 @@ check-foreign-code: $(VENV)/.made-$(VERSION) ## does anything call code of other
 	$(call say,checking the calls that can run code of others)
 	@$(PY) tools/check_foreign_code
 
-check-headers: $(VENV)/.made-$(VERSION) ## does every header compile alone, with a banner, within 500 lines?
+check-headers: $(VENV)/.made-$(VERSION) $(VENV)/.tools-test ## does every header compile alone, with a banner, within 500 lines?
 	$(call say,compiling every header alone)
 	@$(PY) tools/check_headers
+
+check-python: $(VENV)/.tools-lint $(VENV)/.tools-test ## ruff over all Python files, mypy over the package
+	$(call say,running ruff)
+	@$(VENV)/bin/ruff check --quiet $(PYTHON_FILES)
+	$(call say,running mypy)
+	@$(PY) -m mypy
 
 fmt: $(VENV)/.tools-lint ## format every C and C++ file
 	$(call say,formatting $(words $(CXX_FILES)) files)

@@ -56,7 +56,7 @@ def load_module(name: str, skipped: list[str]) -> Any:
         return importlib.import_module(name)
     except ImportError as fault:
         if name in NEEDED:
-            raise SystemExit(f"{name} is missing: put the folder of the built modules on PYTHONPATH ({fault})")
+            raise SystemExit(f"{name} is missing: put the folder of the built modules on PYTHONPATH ({fault})") from None
         skipped.append(f"{name} ({'not built' if isinstance(fault, ModuleNotFoundError) else reason(fault)})")
         return None
 

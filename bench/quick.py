@@ -30,7 +30,7 @@ def load_modules(skipped: list[str]) -> dict[str, Any]:
             modules[name] = importlib.import_module(name)
         except ModuleNotFoundError:
             if name in FLOORS:
-                raise SystemExit(f"{name} is missing: put the folder of the built modules on PYTHONPATH")
+                raise SystemExit(f"{name} is missing: put the folder of the built modules on PYTHONPATH") from None
             skipped.append(f"{name} (not on PYTHONPATH)")
     return modules
 

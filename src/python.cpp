@@ -1,5 +1,5 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
-#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
+#include "for_size.hpp"
 
 #include "py/export/capsule.cpp"
 #include "py/export/empty_like.cpp"
@@ -11,3 +11,5 @@
 #include "py/import/acquire.cpp"
 #include "py/import/from_python.cpp"
 #include "py/runtime/raise.cpp"
+
+#include "for_size_end.hpp"

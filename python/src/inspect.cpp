@@ -88,8 +88,10 @@ template <class... Args>
 
 /// What keeps the memory: ("object" or "buffer", the type of it), or ("struct", None), ("arrow", None) or
 /// ("memory", None). None when nothing does.
-[[nodiscard]] PyObject* owner_of(const keep_alive& any) noexcept {
+/// `known` is the object, where another module has said it.
+[[nodiscard]] PyObject* owner_of(const keep_alive& any, PyObject* known) noexcept {
     if (!any) return none();
+    if (known != nullptr) return Py_BuildValue("(sO)", "object", Py_TYPE(known));
     const keep_alive& owner = gpu::kept_by(any);
     const char* const kind = owner.is(owner_kind::buffer)    ? "buffer"
                              : owner.is(owner_kind::arrow)   ? "arrow"
@@ -101,7 +103,8 @@ template <class... Args>
 }
 
 /// Everything a checked tensor says, as a dictionary.
-[[nodiscard]] PyObject* facts_of(const tensor_ref& t, const keep_alive& owner) noexcept {
+[[nodiscard]] PyObject* facts_of(const tensor_ref& t, const keep_alive& owner,
+                                 PyObject* known_owner = nullptr) noexcept {
     const bool is_address = !t.device().has_opaque_handle();
     const element_span reach =
         t.empty() ? element_span{} : touched_span(t.shape(), t.strides()).value_or(element_span{});
@@ -123,7 +126,7 @@ template <class... Args>
         "may_overlap", PyBool_FromLong(may_overlap(t.shape(), t.strides()) ? 1 : 0),                        //
         "flags", static_cast<unsigned long long>(t.flags()),                                                //
         "version", version_or_none(t.version()),                                                            //
-        "owner", owner_of(owner));
+        "owner", owner_of(owner, known_owner));
 }
 
 // --- the ladder -------------------------------------------------------------------------------------
@@ -245,7 +248,9 @@ PyObject* inspect_object(PyObject*, PyObject* obj) noexcept try {
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
     const tensor* const own = Py_IS_TYPE(obj, type) ? py::held_tensor(obj) : nullptr;
-    if (own != nullptr) return Py_BuildValue("(N[]O)", facts_of(*own, own->owner()), Py_None);
+    if (own != nullptr)
+        return Py_BuildValue("(N[]O)", facts_of(*own, own->owner(), py::detail::as_tensor_object(obj)->owner),
+                             Py_None);
 
     py::acquired got;
     got.owning = true;

@@ -168,6 +168,9 @@ int clear(PyObject* module) noexcept {
 int exec(PyObject* module) noexcept {
     state_of(module)->memory_type = make_memory_type(module);
     if (state_of(module)->memory_type == nullptr) return -1;
+    py::interpreter* const here = py::interpreter::current();
+    if (here == nullptr) return -1;
+    py::be_the_package(*here);
     PyTypeObject* const type = py::producer_type();
     PyObject* const malformed_error = py::exception_type(errc::malformed);
     if (type == nullptr || malformed_error == nullptr) return -1;

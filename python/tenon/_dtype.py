@@ -149,7 +149,7 @@ def _of_typestr(text: str) -> str | None:
     if rest not in _BY_TYPESTR:
         return None
     native = "<" if sys.byteorder == "little" else ">"
-    return _BY_TYPESTR[rest] if mark in (native, "=") or rest[1:] == "1" and mark in "<>=|" else None
+    return _BY_TYPESTR[rest] if mark in (native, "=") or (rest[1:] == "1" and mark in "<>=|") else None
 
 
 def _word_for(value: Any) -> str | None:

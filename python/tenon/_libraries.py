@@ -82,10 +82,10 @@ class Library(NamedTuple):
     #: On a GPU it writes to memory of others when the array it made of it is donated (seen with jax 0.11; on the CPU it
     #: makes a copy then). Memory that came from such a library it would treat so without us.
     donates_on_gpu: bool = False
-    #: What memory must be aligned to for `takes_unseen`.
+    #: What memory must be aligned to for `is_ordinary_for`.
     alignment: int = 16
 
-    def takes_unseen(self, t: Tensor) -> bool:
+    def is_ordinary_for(self, t: Tensor) -> bool:
         """Whether it is so ordinary that no limit can apply of those the library does not notice. Quick."""
         return (
             t.is_contiguous

@@ -49,7 +49,7 @@ def _hand_over(self: Tensor, library: Library, device: Any, copy: bool | None) -
 
 def _take(t: Tensor, library: Library) -> Any:
     """The library's array; BufferError says why there is none. What the library does not survive it is not given."""
-    limit = None if library.takes_unseen(t) else library.limit_on(t, unnoticed=True)
+    limit = None if library.is_ordinary_for(t) else library.limit_on(t, unnoticed=True)
     if limit is not None and limit.outcome == "refused":
         raise BufferError(why_refused(t, library, None))
     if limit is not None and limit is library.limit_on(t):

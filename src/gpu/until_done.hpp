@@ -27,8 +27,8 @@ namespace tenon::gpu {
 namespace detail_done {
 
 /// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
-/// memory may be let go of in the middle of a capture, which the calls below would end. Whoever knows
-/// libraries answers; a capture on another thread goes unnoticed.
+/// memory may be let go of in the middle of a capture, which the calls below would end. The layer that knows
+/// the libraries sets it; a capture on another thread goes unnoticed.
 using capture_question = bool (*)(const driver& d, device where) noexcept;
 
 TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {

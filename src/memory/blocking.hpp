@@ -12,7 +12,7 @@ namespace tenon::detail {
 /// Runs `wait(what)` with the locks let go of that this thread has.
 using lock_keeper = void (*)(void (*wait)(void*) noexcept, void* what) noexcept;
 
-/// Whoever knows of such a lock, as the layer above knows of the GIL.
+/// Set by the layer above, which knows of the GIL.
 TENON_PRIVATE inline std::atomic<lock_keeper>& lock_keepers() noexcept {
     static constinit std::atomic<lock_keeper> known{nullptr};
     return known;

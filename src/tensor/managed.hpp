@@ -171,8 +171,7 @@ template <class Managed>
 /// A managed struct straight from a description, with no tensor in between: checked as `tensor::own` checks.
 /// On failure `owner` is left as it was.
 template <class Managed>
-TENON_HOT [[nodiscard]] inline result<Managed*> make_managed(const tensor_info& info,
-                                                             keep_alive& owner) noexcept {
+[[nodiscard]] inline result<Managed*> make_managed(const tensor_info& info, keep_alive& owner) noexcept {
     struct checked : tensor_ref {
     } t;
     if (auto ok = info.check(); !ok) [[unlikely]]

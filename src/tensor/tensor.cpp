@@ -27,15 +27,12 @@ TENON_INLINE result<tensor> tensor::adopt(const abi::dl_tensor& t, std::uint64_t
                                           abi::dl_version version, keep_alive& owner) noexcept {
     // Every path returns the one object, so that it is made where the caller wants it.
     result<tensor> made(std::in_place, key{});
-    if (auto ok = detail::validator::check_arrays(t); !ok) {
-        made.fail(ok.error());
-        return made;
-    }
-    if (!made->reserve(t.ndim)) {
+    // More axes than there may be are refused before there is room for them.
+    if (t.ndim <= max_rank && !made->reserve(t.ndim)) {
         made.fail(out_of_memory("shape"));
         return made;
     }
-    if (auto ok = detail::validator::check(t, flags, version, made->storage(), *made); !ok)
+    if (auto ok = detail::validator::check_whole(t, flags, version, made->storage(), *made); !ok)
         made.fail(ok.error());
     else
         made->owner_ = std::move(owner);

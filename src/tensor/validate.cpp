@@ -6,6 +6,13 @@
 
 namespace tenon::detail {
 
+TENON_COLD TENON_INLINE result<void> validator::check_whole(const abi::dl_tensor& t, std::uint64_t flags,
+                                                            abi::dl_version version, std::int64_t* storage,
+                                                            tensor_ref& out) noexcept {
+    if (auto ok = check_arrays(t); !ok) return ok;
+    return check(t, flags, version, storage, out);
+}
+
 TENON_INLINE error validator::arrays_unsound(const abi::dl_tensor& t) noexcept {
     if (t.ndim < 0) return malformed("ndim", "the number of axes is negative", t.ndim);
     if (t.ndim > max_rank) {

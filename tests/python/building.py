@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from isolation import PATIENCE, SANITIZED
+from isolation import LIMIT, SANITIZED
 
 import tenon
 
@@ -34,7 +34,7 @@ def attempt(*command: object, **more: object) -> subprocess.CompletedProcess[str
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300 * PATIENCE,
+        timeout=LIMIT,
     )
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,6 +19,7 @@ from typing import Any
 
 import fakes_ctypes
 import pytest
+from isolation import LIMIT, wait_until
 
 import tenon
 
@@ -206,11 +206,12 @@ def nothing_kept(*objects: object) -> Iterator[None]:
 
 def settle(counter: Any) -> None:
     """Waits for what a library lets go of on a thread of its own, as JAX does."""
-    for _ in range(300):
+
+    def settled() -> bool:
         gc.collect()
-        if counter.releases == counter.exports:
-            return
-        time.sleep(0.01)
+        return counter.releases == counter.exports
+
+    wait_until(settled)
 
 
 def keeps_alive(make: Callable[[], Any], weak: Callable[[Any], Callable[[], Any]]) -> None:
@@ -269,26 +270,26 @@ for name, code in job["cases"]:
 """
 
 
-def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = None, timeout: float = 900) -> Any:
+def run_child(code: str, *, stdin: str = "", env: Mapping[str, str] | None = None) -> Any:
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         input=stdin,
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=LIMIT,
         check=False,
     )
 
 
 def elsewhere(
-    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None, timeout: float = 900
+    setup: str, cases: Mapping[str, str], answers: Any, *, env: Mapping[str, str] | None = None
 ) -> dict[str, Outcome]:
     """Evaluates each expression after `setup` in a child process; a new one goes on after a case that kills it."""
     outcomes: dict[str, Outcome] = {}
     while left := [[name, code] for name, code in cases.items() if name not in outcomes]:
         job = {"setup": setup, "cases": left, "answers": str(answers)}
-        done = run_child(_CHILD, stdin=json.dumps(job), env=env, timeout=timeout)
+        done = run_child(_CHILD, stdin=json.dumps(job), env=env)
         lines = [json.loads(line) for line in answers.read_text().splitlines()]
         for name, answer in lines:
             if answer is not None:

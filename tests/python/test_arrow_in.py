@@ -35,7 +35,7 @@ def prepare_child():
 
 
 def values(tensor) -> list:
-    letter = {name: letter for name, letter in FORMATS.values()}[tensor.dtype]
+    letter = dict(FORMATS.values())[tensor.dtype]
     return memoryview(tensor).tolist() if letter != "e" else list(struct.unpack(f"{tensor.size}e", bytes(tensor)))
 
 
@@ -73,7 +73,7 @@ table(globals(), {f"test_format_{FORMATS[f][0]}": dict(format=f) for f in FORMAT
 
 
 @isolated
-def test_offset_is_applied():
+def test_F80_offset_is_applied():
     for format, (_, letter) in FORMATS.items():
         producer = Array(numbers(format, 10, offset=3), {"format": format})
         seen = taken(producer)
@@ -370,7 +370,7 @@ table(globals(), {
 
 
 @isolated
-def test_nulls_that_are_counted():
+def test_F80_nulls_that_are_counted():
     text = refused(Array(numbers(null_count=2)), "null_count", tenon.MalformedError)
     assert "no bitmap" in text
     text = refused(Array(numbers(null_count=2, buffers=[bitmap("110101"), pack("i", range(6))])), "null_count")

@@ -7,7 +7,6 @@ import sys
 import threading
 
 import tenon
-import tenon_exports
 from arrow_producers import FORMATS, Base, moved, opened, release
 from fake_cuda import Driver, within
 from isolation import isolated, run_isolated, table

@@ -64,7 +64,7 @@ def test_a_borrowed_array_costs_no_allocation_and_no_call(kind):
     if not alloc_counter.supported:
         pytest.skip("needs glibc")
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), alloc_counter.__file__]))
-    run_isolated(COUNT, env={"LD_PRELOAD": preloaded, "PYTHONMALLOC": "malloc"}, timeout=120, args=(kind,))
+    run_isolated(COUNT, env={"LD_PRELOAD": preloaded, "PYTHONMALLOC": "malloc"}, args=(kind,))
 
 
 # --- leaks -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from isolation import LIMIT
 from real_support import has
 
 ARRAY = "typing.Annotated[numpy.typing.ArrayLike, '{}']"
@@ -78,7 +79,7 @@ def stub(tmp_path_factory):
     importlib.import_module("bound_nanobind")
     out = tmp_path_factory.mktemp("stubs") / "bound_nanobind.pyi"
     done = subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-m", "bound_nanobind", "-o", str(out)],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     return out
 
@@ -104,6 +105,6 @@ def test_mypy_takes_the_stub(stub, tmp_path):
                            "--ignore-missing-imports", "--no-error-summary",
                            # To mypy two arrays are the same type, whatever stands behind it.
                            "--disable-error-code=overload-cannot-match", str(user), str(stub)],
-                          capture_output=True, text=True, timeout=120, cwd=stub.parent)
+                          capture_output=True, text=True, timeout=LIMIT, cwd=stub.parent)
     assert done.stdout.splitlines() == [
         f'{user}:4: error: Too many arguments for "total"  [call-arg]'], done.stdout + done.stderr

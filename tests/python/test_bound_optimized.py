@@ -8,6 +8,7 @@ import sysconfig
 
 import pytest
 from building import ROOT, run
+from quick import rest_is_slow
 
 SOURCES = ROOT / "tests/optimized"
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
@@ -29,8 +30,8 @@ def instructions(object_file) -> set[str]:
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86's instructions")
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs objdump")
-@pytest.mark.parametrize("binder", ["capi", "pybind11", "nanobind"])
-@pytest.mark.parametrize("name", COMPILERS)
+@pytest.mark.parametrize("binder", rest_is_slow(["capi", "pybind11", "nanobind"], "nanobind"))
+@pytest.mark.parametrize("name", rest_is_slow(COMPILERS, "gcc"))
 def test_F96_the_loops_of_bound_functions_are_vectorized(tmp_path, binder, name):
     """GCC compiles for size what it takes for never run: it must not think so of what follows the arguments."""
     compiler = shutil.which(COMPILERS[name])

@@ -1,7 +1,6 @@
 # tests/python/test_bound_unlocked.py: what needs the GIL, called in a bound function that has let go of it, says so.
 from __future__ import annotations
 
-import threading
 
 import pytest
 from bound_hazards import hazards, of_binder  # noqa: F401
@@ -91,4 +90,4 @@ def test_also_while_other_threads_hold_it(binder):
     need("numpy")
     if binder != "capi":
         pytest.importorskip(binder)
-    run_isolated(BUSY.format(binder, ASKED), timeout=120)
+    run_isolated(BUSY.format(binder, ASKED))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from building import ROOT, WARNINGS, assert_clean, attempt, configure, copy_of, install_to, need_installed_package, run
+from quick import rest_is_slow
 
 import tenon
 
@@ -20,7 +21,7 @@ NOT_LOOKED_FOR = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Python
 NO_PYBIND11 = NOT_LOOKED_FOR[1]
 
 
-@pytest.fixture(scope="module", params=["g++", "clang++"])
+@pytest.fixture(scope="module", params=rest_is_slow(["g++", "clang++"], "g++"))
 def compiler(request):
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed")

@@ -59,7 +59,7 @@ def test_context_of_a_producer_by_raising():
             try:
                 {}["missing"]
             except KeyError:
-                raise ValueError("mine")
+                raise ValueError("mine")  # noqa: B904
 
     assert [type(e) for e in raised_by(Raises())] == [ValueError, KeyError, TypeError]
 

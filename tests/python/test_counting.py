@@ -51,7 +51,7 @@ def count(kind):
     if SANITIZED:
         pytest.skip("the sanitizer counts allocations itself")
     preloaded = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), alloc_counter.__file__]))
-    run_isolated(COUNT, env={"LD_PRELOAD": preloaded, "PYTHONMALLOC": "malloc"}, timeout=120, args=(kind,))
+    run_isolated(COUNT, env={"LD_PRELOAD": preloaded, "PYTHONMALLOC": "malloc"}, args=(kind,))
 
 
 def test_borrowing_a_numpy_array_allocates_nothing_and_calls_no_python():

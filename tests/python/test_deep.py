@@ -7,6 +7,7 @@ import pytest
 import tenon_probe
 from isolation import SANITIZED, run_isolated
 from producers import Producer
+from quick import rest_is_slow
 
 import tenon
 
@@ -117,11 +118,11 @@ run(chains)
 
 @on_every_stack
 def test_F90_chain_of_owners(stack):
-    run_isolated(CHAIN, args=(STACKS[stack], 20_000), timeout=240)
+    run_isolated(CHAIN, args=(STACKS[stack], 20_000))
 
 
 def test_F90_chain_of_600_000_memory_objects():
-    run_isolated(CHAIN, args=(0, 60_000 if SANITIZED else 600_000, "memory"), timeout=240)
+    run_isolated(CHAIN, args=(0, 60_000 if SANITIZED else 600_000, "memory"))
 
 
 # An object that imports itself whatever it is asked for, and takes no exception for an answer.
@@ -158,7 +159,7 @@ run(stubborn)
 
 
 def test_F90_imports_do_not_multiply():
-    run_isolated(STUBBORN, args=(0,), timeout=240)
+    run_isolated(STUBBORN, args=(0,))
 
 
 def test_F90_many_imports_within_one_are_fine():
@@ -269,13 +270,13 @@ run(made)
 """
 
 
-@on_every_stack
+@pytest.mark.parametrize("stack", rest_is_slow(STACKS, "main"))
 def test_F90_import_that_imports_itself(stack):
-    run_isolated(NESTED, args=(STACKS[stack], 1000), timeout=240)
+    run_isolated(NESTED, args=(STACKS[stack], 1000))
 
 
 def test_F90_import_that_imports_itself_where_the_interpreter_would_let_it():
-    run_isolated(NESTED, args=(0, 100_000), timeout=240)
+    run_isolated(NESTED, args=(0, 100_000))
 
 
 def test_F90_chain_let_go_of_by_a_thread_that_python_does_not_know():

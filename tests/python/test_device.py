@@ -117,6 +117,7 @@ def test_jax():
     assert tenon.device(cpu) == "cpu" and tenon.device("cpu") == cpu and tenon.device("cuda") != cpu
 
 
+@pytest.mark.slow
 def test_tensorflow():
     if not has("tensorflow"):
         pytest.skip("tensorflow is not installed")
@@ -129,6 +130,7 @@ print("checked")
     assert "checked" in script(code)
 
 
+@pytest.mark.slow
 def test_paddle():
     if not has("paddle"):
         pytest.skip("paddle is not installed")

@@ -199,6 +199,7 @@ def test_jax():
     assert tenon.dtype(jnp.bool_) == "bool"
 
 
+@pytest.mark.slow
 def test_tensorflow():
     if not has("tensorflow"):
         pytest.skip("tensorflow is not installed")
@@ -215,6 +216,7 @@ print("checked")
     assert "checked" in script(code)
 
 
+@pytest.mark.slow
 def test_paddle():
     if not has("paddle"):
         pytest.skip("paddle is not installed")

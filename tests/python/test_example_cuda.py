@@ -17,6 +17,8 @@ from building import ROOT, WARNINGS, assert_clean, configure, copy_of, install_t
 from isolation import unchecked
 from test_examples import BINDERS, is_installed
 
+pytestmark = pytest.mark.slow  # one project after the other is compiled
+
 SOURCE = EXAMPLES / "cuda_saxpy"
 NVCC = os.environ.get("CUDACXX") or shutil.which("nvcc")
 COUNT = 100_003

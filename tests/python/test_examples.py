@@ -49,11 +49,13 @@ def own_class(tmp_path_factory):
     return folder, output
 
 
+@pytest.mark.slow
 def test_own_class_compiles_without_warnings(own_class):
     folder, output = own_class
     assert_clean(output, *(folder / "own_class" / file.name for file in OWN_CLASS))
 
 
+@pytest.mark.slow
 def test_own_class_is_read_by_every_library(own_class):
     folder, _ = own_class
     said = run(sys.executable, folder / "own_class" / "run.py", folder / "build")
@@ -83,12 +85,14 @@ def cython(tmp_path_factory):
     return folder, output
 
 
+@pytest.mark.slow
 def test_cython_compiles_without_warnings(cython):
     _, output = cython
     assert_clean(output, "matrices.cpp", "matrices.pyx", "tenon_cpp.pxd")
     assert not re.search(r"^\s*warning: \S+\.(pyx|pxd):", output, re.M), output  # Cython's own
 
 
+@pytest.mark.slow
 def test_cython_takes_and_gives_arrays(cython):
     folder, _ = cython
     said = run(sys.executable, folder / "cython" / "run.py", PYTHONPATH=python_path(folder / "site"))

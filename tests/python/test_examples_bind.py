@@ -52,6 +52,7 @@ def test_every_example_with_a_module_is_built_by_a_test():
     assert folders - elsewhere == set(NEEDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEEDS)
 def test_compiles_without_warnings(built, name):
     built.of(name)
@@ -60,6 +61,7 @@ def test_compiles_without_warnings(built, name):
     assert_clean(built.output, *sources)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEEDS)
 def test_does_what_it_says(built, name):
     if not is_installed("numpy"):

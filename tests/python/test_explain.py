@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 from awkward import AWKWARD, NOWHERE, memory
 from isolation import SANITIZED
+from quick import rest_is_slow
 from real_support import elsewhere, has, need, script
 
 import tenon
@@ -56,7 +57,7 @@ def ask(cells: list[tuple[str, str]], loading: str, answers) -> dict[tuple[str, 
     }
     env = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0"}
     setup = f"import sys; sys.path.insert(0, {str(HERE)!r}); import awkward; awkward.load({loading!r})"
-    outcomes = elsewhere(setup, cases, answers, env=env, timeout=600)
+    outcomes = elsewhere(setup, cases, answers, env=env)
     assert list(outcomes) == list(cases)
     table: dict[tuple[str, str], dict[str, object]] = {cell: {} for cell in cells}
     for case, outcome in outcomes.items():
@@ -113,7 +114,7 @@ def in_one_process(tmp_path_factory):
     return ask(cells, "tenon", tmp_path_factory.mktemp("explain") / "answers")
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", rest_is_slow(TARGETS, *(t for t in TARGETS if t not in CLASH)))
 def test_said_and_done(target, request, tmp_path, record_property):
     need_here(target)
     here = cells_of(target)
@@ -132,6 +133,7 @@ def test_said_and_done(target, request, tmp_path, record_property):
     print(f"{cells} cells of {target}, {left_out} left out for libraries that are not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("producer", sorted(CLASH))
 def test_said_and_done_from(producer, tmp_path):
     """What only one of the two can make, to all the others."""

@@ -550,7 +550,7 @@ def bound_sizes(binder):
     y, swap_y = torch_memory(dtype="float32")
     z, swap_z = numpy_memory(dtype="float32")
     kept, swap_kept = torch_memory(dtype="float32")
-    run = lambda: float(module.sizes_times(x, y, z, kept, Loud()))  # noqa: E731
+    run = lambda: float(module.sizes_times(x, y, z, kept, Loud()))
     return run, quiet(swap_x, swap_y, swap_z, swap_kept), Checked(4.0 * N)
 
 

@@ -8,11 +8,10 @@ import gc
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 import tenon
-from isolation import run_isolated, unchecked
+from isolation import run_isolated, unchecked, wait_until
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 torch = pytest.importorskip("torch")
@@ -338,11 +337,7 @@ def test_F79_memory_comes_back_when_the_read_is_done(streams):
     del y, a
     assert pool.used_bytes() > before, "the read is still queued"
     streams[1].synchronize()
-    for _ in range(500):  # a thread of its own lets go
-        if pool.used_bytes() == before:
-            return
-        time.sleep(0.01)
-    raise AssertionError("never given back")
+    assert wait_until(lambda: pool.used_bytes() == before), "a thread of its own lets go"
 
 
 @timed

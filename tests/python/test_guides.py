@@ -56,12 +56,14 @@ def test_a_tensor_in_and_a_tensor_out_takes_ten_lines(page):
     assert max(map(len, lines)) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_compiles_without_warnings(page, built):
     built.of(page.target)
     assert_clean(built.output, built.folder / page.target / f"{page.target}.cpp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_sessions(page, built, monkeypatch):
     for wanted in test_docs.NEEDS.findall(page.path.read_text()):
@@ -74,6 +76,7 @@ def test_sessions(page, built, monkeypatch):
     assert test_docs.run(shown, page.name, str(page.path), told, {"__name__": "__main__"}) == 0, "".join(told)
 
 
+@pytest.mark.slow
 def test_the_stub_is_as_shown(built):
     (page,) = (page for page in PAGES if page.name == "nanobind")
     folder = built.of(page.target)

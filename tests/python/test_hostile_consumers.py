@@ -88,7 +88,7 @@ def test_functions_made_anew_are_not_collected():
     with exactly_once(counter, exports=200):
         seen = weakref.WeakSet()
         original = Array.__array_namespace__
-        for n in range(200):
+        for _ in range(200):
             def fresh(self):
                 seen.add(made := original(self))
                 return made

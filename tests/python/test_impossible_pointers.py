@@ -231,7 +231,7 @@ def test_F91_integer_that_begins_like_a_table():
 def test_F91_integer_that_is_a_table_of_callbacks():
     """Functions that ctypes makes at run time are in no library, and functions all the same."""
     cls = own_table(8)
-    functions, made = cls.kept
+    _, made = cls.kept
     refuse(integer_table(ctypes.addressof(made)), ValueError, "cannot be a managed struct")
 
 

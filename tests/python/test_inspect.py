@@ -586,7 +586,7 @@ def test_recursive_producer():
 
 @pytest.mark.parametrize("triple", [(1, 12, 1), (1, 4, 3), (1, 1, 1), (0, 4, 1), (0, 6, 1), (1, 24, 1), (2, 32, 2)])
 def test_the_span_is_what_the_elements_take(triple):
-    code, bits, lanes = triple
+    _, bits, lanes = triple
     memory = bytearray(64)
     t = tenon.from_pointer(tenon.asdlpack(memory).data_ptr, (3,), triple, owner=memory)
     begin, end = tenon.inspect(t).span
@@ -786,6 +786,7 @@ def test_pyarrow():
     assert tenon.inspect(pyarrow.table({"a": x})).spoken.count("__arrow_c_stream__") == 1
 
 
+@pytest.mark.slow
 def test_tensorflow():
     if not has("tensorflow"):
         pytest.skip("tensorflow is not installed")
@@ -800,7 +801,7 @@ assert refused.problem is not None and refused.shape is None
 capsule = tf.experimental.dlpack.to_dlpack(tf.constant([1, 2, 3]))
 assert tenon.inspect(capsule).shape == (3,)
 print(tf.experimental.dlpack.from_dlpack(capsule).numpy().tolist(), tenon.inspect(capsule).used)
-""", timeout=170)
+""")
     assert said.split("\n")[-2] == "[1, 2, 3] True"
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import pytest
 from isolation import run_isolated
+from quick import rest_is_slow
 from real_support import has
 
 #: A module whose attributes, when they are `armed`, are interrupted; and a library of that kind.
@@ -79,7 +80,7 @@ assert tenon.inspect(a).rung == "NumPy struct", "the question was left open"
 
 
 @pytest.mark.skipif(not has("torch"), reason="torch is not installed")
-@pytest.mark.parametrize("name", ["Tensor", "UntypedStorage"])
+@pytest.mark.parametrize("name", rest_is_slow(["Tensor", "UntypedStorage"], "Tensor"))
 def test_F92_torch_at_the_first_look(name):
     run_isolated(PRELUDE + f"""
 import torch
@@ -88,7 +89,7 @@ arm(torch, {name!r})
 is_interrupted(lambda: tenon.asdlpack(a))
 torch.armed = ()
 assert tenon.asdlpack(a).tolist() == [1, 1, 1]
-""", timeout=120)
+""")
 
 
 @pytest.mark.skipif(not has("torch"), reason="torch is not installed")
@@ -99,7 +100,7 @@ a = torch.ones(3, requires_grad=True)
 tenon.asdlpack(a)
 arm(tenon, "ReadOnlyWarning")
 is_interrupted(lambda: ex.there_and_back(a))
-""", timeout=120)
+""")
 
 
 BOUND = """

@@ -232,7 +232,7 @@ def on_gpu(**fields):
 
 def handed_to_jax(t, monkeypatch):
     """What `to("jax")` would hand over, and its warnings; there is no GPU to try it on."""
-    from tenon import _libraries, _tensor
+    from tenon import _libraries
 
     given = []
     jax = _libraries.LIBRARIES["jax"]._replace(take=lambda t: given.append(_libraries._for_reading(t)), limits=())

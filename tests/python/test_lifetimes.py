@@ -18,6 +18,7 @@ import tenon_probe
 from fake_buffer import Buffer
 from isolation import LEAKS_BY_DESIGN, SANITIZED, isolated, run_isolated
 from producers import Producer, exactly_once, exchange_class, take
+from quick import rest_is_slow
 
 # Every run is a process, and one under a sanitizer takes seconds to start and end.
 EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "4" if SANITIZED else "36"))
@@ -259,10 +260,10 @@ threading.Thread(target=lambda: sum(range(10**5)), daemon=True).start()
 """
 
 
-@pytest.mark.parametrize("kind", ["struct", "buffer", "object", "exchange"])
+@pytest.mark.parametrize("kind", rest_is_slow(["struct", "buffer", "object", "exchange"], "struct"))
 def test_F18_F19_release_from_a_native_thread_while_the_main_thread_exits(kind):
     for run in range(max(1, EXIT_RUNS // 4)):
-        run_isolated(RELEASE_AT_EXIT, timeout=5, args=(run * 900, kind), env=LEAKS_BY_DESIGN)
+        run_isolated(RELEASE_AT_EXIT, args=(run * 900, kind), env=LEAKS_BY_DESIGN)
 
 
 def test_F18_release_after_the_interpreter_is_gone():
@@ -278,7 +279,7 @@ assert libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), 500_000, Non
 for n in range(4):
     tenon_probe.hold(fakes.Struct(shape=(2,)).capsule()).drop_later(300_000 + n)
     tenon_probe.hold(Buffer(shape=(4,))).drop_later(300_000 + n)
-""", timeout=10, env=LEAKS_BY_DESIGN)
+""", env=LEAKS_BY_DESIGN)
 
 
 def test_F19_slow_deleter_does_not_hang_or_crash_the_exit():
@@ -288,7 +289,7 @@ import time
 import fakes, tenon_probe
 tenon_probe.hold(fakes.Struct(shape=(2,), on_release=lambda: time.sleep(4)).capsule()).drop_later(0)
 time.sleep(0.05)
-""", timeout=10, env=LEAKS_BY_DESIGN)
+""", env=LEAKS_BY_DESIGN)
 
 
 DAEMONS_AT_EXIT = """
@@ -324,7 +325,7 @@ time.sleep(0.05)
 def test_F19_daemon_threads_inside_an_import_when_the_interpreter_goes(kind):
     """CPython before 3.14 ends such a thread by unwinding its stack, noexcept frames and all."""
     for _ in range(max(1, EXIT_RUNS // 8)):
-        run_isolated(DAEMONS_AT_EXIT, timeout=10, args=(kind,), env=LEAKS_BY_DESIGN)
+        run_isolated(DAEMONS_AT_EXIT, args=(kind,), env=LEAKS_BY_DESIGN)
 
 
 def test_F19_exit_with_tensors_alive_everywhere():
@@ -342,7 +343,7 @@ class AtTheEnd:
         except BaseException:
             pass
 sys.at_the_end = AtTheEnd()
-""", timeout=20)
+""")
 
 
 def test_F23_fork_then_release_in_the_child():
@@ -374,6 +375,7 @@ with exactly_once(struct, buffer):
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's runtime does not survive a fork with threads")
+@pytest.mark.slow
 def test_F23_fork_while_other_threads_import():
     run_isolated("""
 import os, select, signal, sys, threading
@@ -397,7 +399,7 @@ while done < 20:
         os._exit(0)
     # CPython's own part of the fork can hang, before any code of ours: in _PyThreadState_DeleteExcept, for a lock that
     # a thread held which was just being attached. Such a child is given up.
-    started = bool(select.select([ready], [], [], 10)[0])
+    started = bool(select.select([ready], [], [], 60)[0])
     if not started:
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -460,7 +462,7 @@ for cycle in range({SUBINTERPRETER_CYCLES}):
     tenon.asdlpack(bytearray(8))
     interpreters.destroy(interpreter)
     tenon.asdlpack(bytearray(8))
-""", timeout=120)
+""")
 
 
 # --- several modules ------------------------------------------------------------------------------

@@ -143,8 +143,7 @@ def attempt(build, leave, counter, n):
     built = build(counter)
     _testcapi.set_nomemory(n, n + 1)
     try:
-        got = leave(built)
-        got = None
+        leave(built)
     except BaseException as error:
         _testcapi.remove_mem_hooks()
         error.__traceback__ = None

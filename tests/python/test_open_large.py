@@ -4,7 +4,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import time
 from pathlib import Path
 
 import pytest
@@ -60,15 +59,15 @@ def ends(array) -> tuple[bytes, bytes]:
 WRITTEN = (b"\x01\x02\x03\x04", b"\x05\x06\x07\x08")
 
 
-def test_opens_at_once(model):
+def test_opens_without_reading_it(model):
     tenon.open(model)  # the modules are there
-    before, begin = resident(), time.perf_counter()
+    before = resident()
     opened = tenon.open(model)
     tensors = dict(opened)
-    seconds, grown = time.perf_counter() - begin, resident() - before
+    grown = resident() - before
     assert map_of(model).end - map_of(model).begin > 10 * GB
     assert sum(t.nbytes for t in tensors.values()) == 10 * GB
-    assert seconds < 0.5 and grown < FEW
+    assert grown < FEW
 
 
 def test_numpy(model):

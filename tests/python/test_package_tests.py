@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from isolation import SANITIZED
+from isolation import LIMIT, SANITIZED
 
 import tenon
 from tenon.tests import expectations, matrix
@@ -33,14 +33,14 @@ def installed(names):
     return {name for name in names if importlib.util.find_spec(name) is not None}
 
 
-def run(*arguments, env=None, options=(), timeout=3000):
+def run(*arguments, env=None, options=()):
     """`python -m tenon ...`, as a user runs it."""
     return subprocess.run(
         [sys.executable, *options, "-m", "tenon", *arguments],
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -179,8 +179,8 @@ def test_every_fact_is_a_sentence_and_speaks_of_something():
         {
             "python": (3, 10), "ml_dtypes": None, "jax": (0, 6, 2), "pyarrow": (25, 0), "numpy": (2, 2),
             "torch": (2, 10), "pandas": (2, 3),
-        }  # fmt: skip
-    )
+        }
+    )  # fmt: skip
     newer = Here()
     newer.versions.update(
         {"python": (3, 14), "ml_dtypes": (0, 6), "jax": (0, 12), "pyarrow": (27,), "numpy": (2, 5), "pandas": (3,)}
@@ -210,6 +210,16 @@ def test_a_pair_that_is_as_documented():
     assert wrong_with(result) == []
     assert result.counts() == {outcome: n for outcome, n in result.counts().items() if n}
     assert sum(result.counts().values()) == 135
+
+
+@pytest.mark.parametrize("pair", [("numpy", "torch"), ("torch", "numpy")], ids="-".join)
+def test_a_pair_of_libraries(pair):
+    """Two of them, for those who do not run them all."""
+    for library in pair:
+        pytest.importorskip(library)
+    result = matrix.run(pair)
+    assert wrong_with(result) == []
+    assert len(result.cells) == 135
 
 
 def test_a_wrong_expectation_fails(monkeypatch):
@@ -387,7 +397,7 @@ def test_pytest_can_collect_them():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "tenon.tests.test_bad_input",
          "tenon.tests.test_matrix", "-k", "NoArray or python_to_memoryview"],
-        capture_output=True, text=True, timeout=500, check=False, cwd="/",
+        capture_output=True, text=True, timeout=LIMIT, check=False, cwd="/",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     assert "3 passed" in done.stdout

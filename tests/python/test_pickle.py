@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from isolation import LIMIT
 from real_support import address_of_buffer, need, script, steady_repr
 
 import tenon
@@ -359,20 +360,20 @@ def doubled(t):
 
 
 def echo(inbox, outbox):
-    outbox.put(doubled(inbox.get(timeout=60)))
+    outbox.put(doubled(inbox.get(timeout=LIMIT)))
 
 
 def test_multiprocessing_pool_and_queue():
     context = multiprocessing.get_context("spawn")
     t = tenon.asdlpack(bytearray(b"\x01\x02\x03"))
     with context.Pool(1) as pool:
-        assert pool.apply_async(doubled, (t,)).get(60).tolist() == [2, 4, 6]
+        assert pool.apply_async(doubled, (t,)).get(LIMIT).tolist() == [2, 4, 6]
     inbox, outbox = context.Queue(), context.Queue()
     worker = context.Process(target=echo, args=(inbox, outbox), daemon=True)
     worker.start()
     inbox.put(t)
-    assert outbox.get(timeout=60).tolist() == [2, 4, 6]
-    worker.join(60)
+    assert outbox.get(timeout=LIMIT).tolist() == [2, 4, 6]
+    worker.join(LIMIT)
     assert worker.exitcode == 0
 
 

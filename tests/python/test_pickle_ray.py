@@ -41,9 +41,9 @@ def mapped(address):
 
 bits = (ctypes.c_uint16 * 6)(*(0x3F80 + 16 * i for i in range(6)))
 t = tenon.from_pointer(ctypes.addressof(bits), (2, 3), "bfloat16", strides=(1, 2), owner=bits)
-got = ray.get(describe.remote(t), timeout=60)
+got = ray.get(describe.remote(t))
 assert got[:3] == (t.shape, t.strides, "bfloat16") and got[4] == t.tolist(), got
-assert ray.get(make.remote(10), timeout=60).tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+assert ray.get(make.remote(10)).tolist() == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 memory = (ctypes.c_float * (1 << 18))(*range(1000))
 large = tenon.from_pointer(ctypes.addressof(memory), (512, 512), "float32", owner=memory)
@@ -63,10 +63,10 @@ print("moved")
 
 def test_through_shared_memory():
     try:
-        done = run_child(PROGRAM, timeout=120)
+        done = run_child(PROGRAM)
     except subprocess.TimeoutExpired as e:
         assert b"started" not in (e.stdout or b""), "it hangs"
-        pytest.skip("ray does not start here: nothing happened in two minutes")
+        pytest.skip("ray does not start here: nothing has happened")
     if done.stdout.startswith("cannot start:"):
         pytest.skip(f"ray {done.stdout.strip()}")
     assert done.returncode == 0, f"exit status {done.returncode}\n{done.stdout}\n{done.stderr[-3000:]}"

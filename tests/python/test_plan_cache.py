@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 
 import tenon_probe
-from isolation import isolated
+from isolation import LIMIT, isolated
 from producers import Ancient, Producer
 
 NOWHERE, ELSEWHERE, HERE = 0, 1, 2  # as tenon_probe.planned says
@@ -97,7 +97,7 @@ def test_F97_a_changed_type_is_new_to_every_thread():
     def other():
         borrow(producer)
         ready.set()
-        change.wait(30)
+        change.wait(LIMIT)
         seen.append(tenon_probe.planned(producer))
         borrow(producer)
         seen.append(tenon_probe.planned(producer))
@@ -105,13 +105,13 @@ def test_F97_a_changed_type_is_new_to_every_thread():
 
     thread = threading.Thread(target=other)
     thread.start()
-    assert ready.wait(30)
+    assert ready.wait(LIMIT)
     assert tenon_probe.planned(producer) == ELSEWHERE
     calls = []
     Changes.__dlpack__ = lambda self, **keywords: calls.append(1) or Producer.__dlpack__(self, **keywords)
     assert tenon_probe.planned(producer) == NOWHERE
     change.set()
-    assert done.wait(30)
+    assert done.wait(LIMIT)
     thread.join()
     assert seen == [NOWHERE, HERE] and calls == [1]
     assert tenon_probe.planned(producer) == ELSEWHERE

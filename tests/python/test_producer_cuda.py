@@ -4,7 +4,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import time
 import weakref
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -15,9 +14,9 @@ import tenon
 import tenon_exports
 import tenon_probe
 from fake_cuda import ASKED, RECORDS_ALL, Driver, library, stream_handle, waits, within
-from fakes_ctypes import (
+from fakes_ctypes import (  # noqa: F401 - some are for the programs below
     Versioned, consumed, described, name_of, new_capsule, opened, release, release_on_native_thread, table_of)
-from isolation import isolated, run_isolated, table
+from isolation import isolated, run_isolated, table, wait_until
 from producers import CPU, CUDA, CUDA_HOST, IS_COPIED, NOWHERE, ROCM, Producer, exactly_once, exchange_class, refuse
 from tenon_exports import Counter, Matrix, call_slot
 
@@ -588,7 +587,7 @@ def test_F79_a_capture_is_not_ended_by_a_release():
         del other
         assert counter.releases == 1
         counter = Counter()
-        capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)
+        capsule = tenon_exports.produce(counter, device=CUDA, address=NOWHERE).__dlpack__(stream=SIDE)  # noqa: F841 - goes with the function
 
 
 def lent_out(counter=None, device=CUDA):
@@ -753,7 +752,7 @@ made = tenon_exports.produce(tenon_exports.Counter(), device={CUDA}, address={NO
 kept = made.__dlpack__(stream={SIDE})
 ''')
 assert failure is None, failure
-""", args=(interpreters,), timeout=20)
+""", args=(interpreters,))
 
 
 @isolated
@@ -791,11 +790,7 @@ lent_out()
 
 def let_go_of(counter):
     """Waits for the thread that waits for the device."""
-    for _ in range(1000):
-        if counter.releases:
-            return True
-        time.sleep(0.01)
-    return False
+    return wait_until(lambda: counter.releases)
 
 
 @isolated
@@ -859,12 +854,9 @@ def test_F79_what_is_imported_for_another_stream_is_let_go_of_after_its_work():
     alive = weakref.ref(made := OnTheDevice(OTHER))
     t = tenon.asdlpack(made, stream=SIDE)
     del made, t
-    for _ in range(1000):
-        if alive() is None:
-            break
-        time.sleep(0.01)
+    assert wait_until(lambda: alive() is None)
     calls = driver.calls()
-    assert alive() is None and calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
+    assert calls.index("cuCtxRecordEvent context event") < calls.index("cuEventSynchronize event")
     fakes.work_on(0)
 
 

@@ -169,7 +169,7 @@ def test_fixed_shape_tensors():
     storage = pa.FixedSizeListArray.from_arrays(array("int32", 72), 24)
     for shape, permutation in (([2, 3, 4], None), ([2, 3, 4], [2, 0, 1]), ([24], None), ([4, 6], [1, 0])):
         a = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int32(), shape, permutation=permutation), storage)
-        for piece, given in ((piece, given) for piece in (a, a[1:], a[2:]) for given in (Arrow(piece), piece)):
+        for piece, given in ((part, given) for part in (a, a[1:], a[2:]) for given in (Arrow(part), part)):
             ours = np.from_dlpack(tenon.asdlpack(given))
             # By hand, as the format says it: PyArrow itself, in to_numpy_ndarray() and in __dlpack__ since 26, gives
             # permuted ones strides by which elements overlap.

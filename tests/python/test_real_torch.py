@@ -334,7 +334,7 @@ class Plain(torch.Tensor):
 
 
 class Observing(torch.Tensor):
-    seen: list[str] = []  # noqa: RUF012
+    seen: list[str] = []
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -6,6 +6,7 @@ import importlib
 import pytest
 import tenon_probe
 from isolation import run_isolated
+from quick import rest_is_slow
 from real_support import need
 
 import tenon
@@ -201,7 +202,7 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("name", rest_is_slow(MODES, "fake tensors"))
 def test_the_functions_are_found_in_any_state(name):
     """The samples are plain tensors whatever mode is in force when the first tensor comes, and no mode sees them."""
     run_isolated(f"""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from building import ROOT, WARNINGS, assert_clean, copy_of, need_installed_package, pip_install, python_path, run
+from quick import rest_is_slow
 
 TEMPLATES = {"template_pybind11": ["pybind11"], "template_nanobind": ["nanobind"], "template_capi": []}
 # In a third of the time: the sources of nanobind at once, and without the optimization pybind11 asks for.
@@ -32,7 +33,7 @@ def test_template_asks_pip_for_what_it_needs(name):
     assert asked == ["scikit-build-core", *TEMPLATES[name], "tenon-dlpack"]
 
 
-@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("name", rest_is_slow(TEMPLATES, "template_capi"))
 def test_template_installs_and_passes_its_tests(name, tmp_path):
     for needed in ("numpy", "scikit_build_core", *TEMPLATES[name]):
         if not importlib.util.find_spec(needed):

@@ -58,7 +58,7 @@ def test_X02_new_types_at_the_address_of_dead_ones():
 @isolated
 def test_X02_cleared_type_cache():
     """Tags may start again when the interpreter's type cache is cleared."""
-    clear = getattr(sys, "_clear_type_cache", None) or getattr(sys, "_clear_internal_caches")
+    clear = getattr(sys, "_clear_type_cache", None) or sys._clear_internal_caches
     import warnings
     warnings.simplefilter("ignore")
 
@@ -74,7 +74,7 @@ def test_X02_cleared_type_cache():
             del Late.__dlpack_c_exchange_api__
         clear()
         for _ in range(n % 7):
-            type("Filler", (), {}).__doc__  # takes tags
+            type("Filler", (), {}).__doc__  # takes tags  # noqa: B018
         before = producer.struct.borrows
         borrow(producer)
         assert producer.struct.borrows - before == n % 2, n

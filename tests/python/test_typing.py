@@ -11,6 +11,7 @@ import types
 from pathlib import Path
 
 import pytest
+from isolation import LIMIT
 
 import tenon
 
@@ -40,7 +41,7 @@ def mypy(cache: Path, *files: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary",
                f"--cache-dir={cache}", f"--python-executable={sys.executable}", "--explicit-package-bases"]  # fmt: skip
     env = {**os.environ, "MYPYPATH": str(SOURCES)}
-    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=500, cwd=ROOT, env=env)
+    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=env)
 
 
 def pyright(tmp_path: Path, *files: Path) -> list[str]:
@@ -57,7 +58,7 @@ def pyright(tmp_path: Path, *files: Path) -> list[str]:
         "reportPrivateImportUsage": False,
     }))  # fmt: skip
     command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout)
     assert told["summary"]["filesAnalyzed"] > 0
@@ -72,6 +73,7 @@ def test_every_typed_program_is_checked():
     assert set(TYPED.glob("*.py")) <= {*CHECKED, *CHECKED_WITH.values()}
 
 
+@pytest.mark.slow
 def test_mypy_finds_nothing(cache):
     done = mypy(cache, *CHECKED)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -81,6 +83,7 @@ def test_pyright_finds_nothing(tmp_path):
     assert pyright(tmp_path, *CHECKED) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", CHECKED_WITH)
 def test_both_know_the_types_of(library, cache, tmp_path):
     installed(library)
@@ -107,7 +110,7 @@ def stubtest(module: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "mypy.stubtest", module, "--concise", "--ignore-disjoint-bases",
          "--ignore-unused-allowlist", "--allowlist", str(TYPED / "stubtest.txt"),
          "--mypy-config-file", str(TYPED / "stubtest.ini")],
-        capture_output=True, text=True, timeout=500, cwd=ROOT,
+        capture_output=True, text=True, timeout=LIMIT, cwd=ROOT,
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def test_names_of_devices_are_read_back():
 
 
 def test_elements_of_whole_bytes_are_copied():
-    for triple, name, nbytes in ELEMENTS.values():
+    for triple, name, _ in ELEMENTS.values():
         struct = fakes.Struct(shape=(2, 3), strides=(1, 2), data=MEMORY, dtype=triple)
         size = triple[1] * triple[2] // 8
         with exactly_once(struct):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import doctest
+import itertools
 import math
 import struct
 
@@ -168,7 +169,7 @@ def test_packed_and_padded_are_the_same_values(name):
     assert (by_the_byte.flags & PADDED, by_the_bit.flags & PADDED) == (PADDED, 0)
     assert by_the_bit.nbytes == (15 * bits + 7) // 8
     assert by_the_bit.tolist() == by_the_byte.tolist()
-    flat = sum(by_the_byte.tolist(), [])
+    flat = list(itertools.chain(*by_the_byte.tolist()))
     every_other = over(packed(codes, bits), (7,), triple, (2,)).tolist()
     assert every_other == flat[:14:2]
     # Element 8 begins a byte, whatever the width.

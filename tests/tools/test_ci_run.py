@@ -31,31 +31,37 @@ def ci(tmp_path):
 
 
 INSTALL = ["apt-get -qq update", "apt-get -qq -y install --no-install-recommends clang"]
+STEPS = [f"make {step}" for step in ("test", "test-rest", "check-format", "check-python", "check-tidy", "test-asan-cpp")]
 
 
 def test_with_clang_nothing_is_installed(ci):
-    assert ci(clangxx="", apt_get="", id="echo 0") == (["make test"], "", 0)
+    asked, said, status = ci(clangxx="", apt_get="", id="echo 0")
+    assert (asked, status) == (STEPS, 0)
+    assert "clang" not in said and "everything passed" in said
 
 
 def test_without_clang_root_installs_it(ci):
     asked, said, status = ci(apt_get="", id="echo 0")
-    assert asked == [*INSTALL, "make test"] and status == 0
+    assert asked == [*INSTALL, *STEPS] and status == 0
     assert "clang" in said and "skipped" not in said
 
 
 def test_what_cannot_be_installed_is_skipped(ci):
     asked, said, status = ci(apt_get="echo no network >&2; exit 100", id="echo 0")
-    assert asked == [INSTALL[0], "make test"] and status == 0
+    assert asked == [INSTALL[0], *STEPS] and status == 0
     assert "skipped" in said
 
 
 def test_nobody_but_root_installs(ci):
-    assert ci(apt_get="", id="echo 1000") == (["make test"], "", 0)
+    assert ci(apt_get="", id="echo 1000")[::2] == (STEPS, 0)
 
 
 def test_without_apt_nothing_is_installed(ci):
-    assert ci(id="echo 0") == (["make test"], "", 0)
+    assert ci(id="echo 0")[::2] == (STEPS, 0)
 
 
-def test_a_failure_of_the_tests_is_the_result(ci):
-    assert ci(clangxx="", make="exit 2") == (["make test"], "", 2)
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_that_fails_is_the_result_and_the_others_are_run(ci, step):
+    asked, said, status = ci(clangxx="", make=f'[ "make $*" != "{step}" ]')
+    assert (asked, status) == (STEPS, 1)
+    assert "everything passed" not in said

@@ -29,6 +29,8 @@
 #define TENON_COLD [[gnu::noinline]]
 /// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
 #define TENON_HOT [[gnu::always_inline]]
+/// Compiled for speed, whatever stands around it: see src/for_size.hpp.
+#define TENON_FAST
 /// The same for a lambda, after its parameters.
 #define TENON_HOT_LAMBDA __attribute__((always_inline))
 /// State and tables that must belong to one extension module alone: two modules built against different
@@ -39,6 +41,7 @@
 #else
 #define TENON_COLD
 #define TENON_HOT
+#define TENON_FAST
 #define TENON_HOT_LAMBDA
 #define TENON_PRIVATE
 #define TENON_API

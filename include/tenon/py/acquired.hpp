@@ -22,8 +22,10 @@ public:
     acquired& operator=(const acquired&) = delete;
 
     /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
-    [[nodiscard]] TENON_API result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                               abi::dl_version version) noexcept;
+    [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
+                                     abi::dl_version version) noexcept {
+        return tenon::detail::validator::check_whole(t, flags, version, storage, *this);
+    }
     /// The same, inlined: for the path of every argument.
     TENON_HOT [[nodiscard]] result<void> admit_here(const abi::dl_tensor& t, std::uint64_t flags,
                                                     abi::dl_version version) noexcept {

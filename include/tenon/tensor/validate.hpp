@@ -47,6 +47,11 @@ struct validator {
         });
     }
 
+    /// Both, out of line.
+    [[nodiscard]] TENON_API static result<void> check_whole(const abi::dl_tensor& t, std::uint64_t flags,
+                                                            abi::dl_version version, std::int64_t* storage,
+                                                            tensor_ref& out) noexcept;
+
     /// The same for a description whose axes come from `axis(i)`. `t.shape` and `t.strides` are not looked
     /// at. An axis may be asked for twice, and it is the last answer that is checked and kept.
     template <class Axis>

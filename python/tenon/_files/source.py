@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import mmap
 import os
 import stat
@@ -44,7 +43,7 @@ class SourceFile:
             os.close(descriptor)
             raise
         self.size = status.st_size
-        self._file = io.open(descriptor, "rb")  # and closes it
+        self._file = open(descriptor, "rb")  # and closes it
 
     def __enter__(self) -> SourceFile:
         return self

@@ -56,21 +56,21 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
 
 }  // namespace detail
 
-/// For host memory of any kind, which a device has finished with. `pinned` as for `__dlpack__`.
-[[nodiscard]] inline PyObject* answer_array_interface(const tensor_ref& t, bool pinned) noexcept {
+/// For host memory of any kind, which a device has finished with. `stays_put` as for `__dlpack__`.
+[[nodiscard]] inline PyObject* answer_array_interface(const tensor_ref& t, bool stays_put) noexcept {
     const dtype_entry* const known = find_dtype(t.dtype());
     if (!t.device().is_host_accessible())
         return detail::no_attribute("__array_interface__", "the memory is not the host's");
     if (known == nullptr || known->typestr.empty())
         return detail::no_attribute("__array_interface__", "NumPy has no typestr for the element type");
-    if (!detail::finish_device_work(t.device(), pinned)) return nullptr;
+    if (!detail::finish_device_work(t.device(), stays_put)) return nullptr;
     const ref address = ref::take(PyLong_FromVoidPtr(address_of(t)));
     return detail::interface_of(t, *known, address.get()).release();
 }
 
 /// For CUDA and managed memory, with the stream on which it is ready. Where only an event tells, the default
 /// stream is made to wait for it: the stream it was recorded on may be gone.
-[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t, bool pinned,
+[[nodiscard]] inline PyObject* answer_cuda_array_interface(const tensor_ref& t, bool stays_put,
                                                            const gpu::ready_event& ready) noexcept {
     const dtype_entry* const known = find_dtype(t.dtype());
     if (!t.device().is_cuda() && t.device().type != abi::device_code::cuda_managed)
@@ -78,7 +78,7 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
     if (known == nullptr || known->typestr.empty())
         return detail::no_attribute("__cuda_array_interface__", "it has no typestr for the element type");
     if (ready && !detail::succeeded(detail::without_gil_if(
-                     pinned, [&] { return gpu::order_after(t.device(), ready, nullptr); })))
+                     stays_put, [&] { return gpu::order_after(t.device(), ready, nullptr); })))
         return nullptr;
     // Nothing at all is at address zero here.
     const ref address = ref::take(PyLong_FromVoidPtr(t.empty() ? nullptr : t.data()));

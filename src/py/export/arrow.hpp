@@ -71,9 +71,9 @@ template <class Struct, class Fill>
 }
 
 /// Arrow's consumers know of no stream: what a GPU still has to do with the memory has to be done.
-[[nodiscard]] inline bool finish_work(const tensor_ref& t, bool pinned) noexcept {
-    if (!t.device().is_cuda()) return finish_device_work(t.device(), pinned);
-    return t.empty() || succeeded(without_gil_if(pinned, [&] { return gpu::finish_device(t.device()); }));
+[[nodiscard]] inline bool finish_work(const tensor_ref& t, bool stays_put) noexcept {
+    if (!t.device().is_cuda()) return finish_device_work(t.device(), stays_put);
+    return t.empty() || succeeded(without_gil_if(stays_put, [&] { return gpu::finish_device(t.device()); }));
 }
 
 /// The pair of capsules over the memory of `t`, which `keeper` keeps alive; `set` completes the second.
@@ -152,16 +152,16 @@ private:
 
 /// `keeper.__arrow_c_array__()` for the tensor `t`, whose memory the object `keeper` keeps alive: a pair of
 /// capsules, or null with an exception set.
-[[nodiscard]] inline PyObject* answer_arrow_array(const tensor_ref& t, PyObject* keeper, bool pinned,
+[[nodiscard]] inline PyObject* answer_arrow_array(const tensor_ref& t, PyObject* keeper, bool stays_put,
                                                   interpreter* here) noexcept {
-    if (!detail::can_leave_by_arrow(t, false) || !detail::finish_work(t, pinned)) return nullptr;
+    if (!detail::can_leave_by_arrow(t, false) || !detail::finish_work(t, stays_put)) return nullptr;
     return detail::arrow_pair<abi::arrow_array>(t, keeper, here, [](abi::arrow_array&) {});
 }
 
 /// `keeper.__arrow_c_device_array__()`: the same on any device. There is no event: the data is complete.
-[[nodiscard]] inline PyObject* answer_arrow_device_array(const tensor_ref& t, PyObject* keeper, bool pinned,
-                                                         interpreter* here) noexcept {
-    if (!detail::can_leave_by_arrow(t, true) || !detail::finish_work(t, pinned)) return nullptr;
+[[nodiscard]] inline PyObject* answer_arrow_device_array(const tensor_ref& t, PyObject* keeper,
+                                                         bool stays_put, interpreter* here) noexcept {
+    if (!detail::can_leave_by_arrow(t, true) || !detail::finish_work(t, stays_put)) return nullptr;
     return detail::arrow_pair<abi::arrow_device_array>(t, keeper, here, [&](abi::arrow_device_array& out) {
         out.device_type = t.device().type;
         out.device_id = t.device().is_cpu() ? -1 : t.device().id;

@@ -31,7 +31,7 @@ namespace detail {
 
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
 /// number has no meaning there, or the driver fails. -1 asks for nothing: not even a look at the driver.
-[[nodiscard]] inline bool order_stream(const tensor_ref& t, bool pinned, const gpu::ready_event& ready,
+[[nodiscard]] inline bool order_stream(const tensor_ref& t, bool stays_put, const gpu::ready_event& ready,
                                        std::optional<std::intptr_t> stream) noexcept {
     const device where = t.device();
     if (stream == -1) return true;
@@ -44,7 +44,7 @@ namespace detail {
     if (!succeeded(check_stream_number(where, stream))) return false;
     void* const later = consumer_stream(where, stream);
     if (ready.is_captured() || (!ready && t.stream() == later)) return true;
-    return succeeded(without_gil_if(pinned, [&] {
+    return succeeded(without_gil_if(stays_put, [&] {
         return ready ? gpu::order_after(where, ready, later) : gpu::order(where, t.stream(), later);
     }));
 }
@@ -70,31 +70,32 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 
 /// A copy of host memory on a GPU, which the device has finished with. Memory that may move while others run
 /// is copied here first.
-[[nodiscard]] inline std::optional<tensor> copy_to_gpu(const tensor_ref& t, bool pinned, device to) noexcept {
-    if (!finish_device_work(t.device(), pinned)) return std::nullopt;
-    if (pinned) return unless_failed(without_gil([&] { return gpu::put(t, to, nullptr); }));
+[[nodiscard]] inline std::optional<tensor> copy_to_gpu(const tensor_ref& t, bool stays_put,
+                                                       device to) noexcept {
+    if (!finish_device_work(t.device(), stays_put)) return std::nullopt;
+    if (stays_put) return unless_failed(without_gil([&] { return gpu::put(t, to, nullptr); }));
     const auto held = copy_held(t);
     return held ? unless_failed(without_gil([&] { return gpu::put(*held, to, nullptr); })) : std::nullopt;
 }
 
 /// The answer with a copy in it, made in memory of the driver or of the host. A copy on a GPU is made on
 /// `stream`, which waits for the tensor by now; the tensor stays until it is made.
-[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, PyObject* keeper, bool pinned,
+[[nodiscard]] inline PyObject* export_copy(const tensor_ref& t, PyObject* keeper, bool stays_put,
                                            std::optional<std::intptr_t> stream, const dlpack_keywords& asked,
                                            interpreter* here) noexcept {
     const device to = asked.where.value_or(t.device());
     const bool from_gpu = !t.device().is_host_accessible();
     std::optional<tensor> copied;
     if (to == device{} && from_gpu) {
-        copied = unless_failed(without_gil_if(pinned, [&] { return gpu::fetch(t); }));
+        copied = unless_failed(without_gil_if(stays_put, [&] { return gpu::fetch(t); }));
     } else if (to == device{}) {
-        copied = pinned ? copy_released(t) : copy_held(t);
+        copied = stays_put ? copy_released(t) : copy_held(t);
     } else if (to.has_streams() && t.device() == to) {
         void* const on = consumer_stream(to, stream);
-        copied = unless_failed(without_gil_if(pinned, [&] { return gpu::copy_on_device(t, on); }));
+        copied = unless_failed(without_gil_if(stays_put, [&] { return gpu::copy_on_device(t, on); }));
         gpu::released_late(keep_object(keeper, here), to, t.stream(), on).reset();
     } else if (to.has_streams() && !from_gpu) {
-        copied = copy_to_gpu(t, pinned, to);
+        copied = copy_to_gpu(t, stays_put, to);
     } else {
         raise(refused("copy", "a copy on this device cannot be made here", t.device().type)
                   .with_advice("pass dl_device=(1, 0) for a copy on the CPU, or copy it with the library it "
@@ -109,9 +110,9 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
 
 /// `keeper.__dlpack__(...)` for the tensor `t`, whose memory the object `keeper` keeps alive: a new capsule,
 /// or null with an exception set. The keywords have been read before the tensor: reading them runs code of
-/// others. `pinned` says that the memory stays where it is as long as the object lives, whatever runs.
+/// others. `stays_put` says that the memory stays where it is as long as the object lives, whatever runs.
 /// `ready` is when the memory is, where `t.stream()` alone does not tell.
-[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, bool pinned,
+[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, bool stays_put,
                                              const gpu::ready_event& ready, const dlpack_keywords& asked,
                                              interpreter* here) noexcept {
     const device own = device(tenon::detail::exported_device(t.device(), {}));
@@ -141,13 +142,13 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
                             "the host is complete when it is handed out");
             return nullptr;
         }
-        if (!detail::finish_device_work(t.device(), pinned)) return nullptr;
+        if (!detail::finish_device_work(t.device(), stays_put)) return nullptr;
     } else if (!stays) {
         if (!detail::succeeded(check_stream_number(*asked.where, asked.stream))) return nullptr;
-    } else if (!detail::order_stream(t, pinned, ready, stream)) {
+    } else if (!detail::order_stream(t, stays_put, ready, stream)) {
         return nullptr;
     }
-    if (!stays || asked.copy == true) return detail::export_copy(t, keeper, pinned, stream, asked, here);
+    if (!stays || asked.copy == true) return detail::export_copy(t, keeper, stays_put, stream, asked, here);
     if (t.requires_grad() && detail::is_asked_by_guarded_library() && !detail::warn_of_gradient(2))
         return nullptr;
     export_view how{.as_cpu = to_host};

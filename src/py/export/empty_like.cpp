@@ -111,26 +111,6 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     return keywords ? call::call(function, args.get(), keywords.get()) : nullptr;
 }
 
-/// What has the library's words for element types: the package of a library we know, the standard's namespace
-/// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
-/// it ends the call.
-[[nodiscard]] inline ref element_types_of(PyObject* like) {
-    const ref type = class_of(like);
-    const framework_habits* const habits = habits_of(as_type(type));
-    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
-    ref found;
-    if (habits == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
-        found = ref::take(call::method(like, method.get()));
-    if (!found) {
-        if (!forget_answer()) return {};
-        const std::string package =
-            habits != nullptr ? std::string(habits->package) : defining_package(as_type(type));
-        found = ref::take(call::import_module(package.c_str()));
-        if (!found) (void)forget_answer();
-    }
-    return found;
-}
-
 [[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
                                                                const maker& plan, interpreter& here) noexcept
     try {
@@ -147,7 +127,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
             shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
         made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
     } else {
-        const ref library = plan.plain_dtypes ? ref() : element_types_of(like);
+        const ref library = plan.takes_type_names ? ref() : element_types_of(like);
         if (PyErr_Occurred() != nullptr) return std::nullopt;
         made = ref::take(call_empty(plan.make_empty, library.get(), planned));
     }

@@ -115,6 +115,7 @@ namespace detail {
         case maker_kind::none:
             break;
         case maker_kind::exchange_table:
+            if (reinterpret_cast<PyObject*>(plan.type) == here.package_type.load()) break;
             if (t.requires_grad() && plan.genuine && !warn_of_gradient(1)) return nullptr;
             return make_by_table(std::move(t), plan.table);
         case maker_kind::numpy:

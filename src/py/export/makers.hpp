@@ -109,9 +109,9 @@ struct library_function {
 /// foreign code.
 struct maker {
     maker_kind kind;
-    bool immutable;     ///< the library's arrays must not be written to
-    bool genuine;       ///< its table is the one we know: what that allocates is let go of without Python
-    bool plain_dtypes;  ///< its functions take the names of element types as they are
+    bool immutable;         ///< the library's arrays must not be written to
+    bool genuine;           ///< its table is the one we know: what that allocates is let go of without Python
+    bool takes_type_names;  ///< its functions take the names of element types as they are
     const abi::exchange_api* table;
     PyTypeObject* type;
     ref alive;            ///< the type: `like` may get another
@@ -123,7 +123,7 @@ struct maker {
         : kind(plan.maker.kind),
           immutable(plan.immutable),
           genuine(plan.genuine_table),
-          plain_dtypes(plan.plain_call),
+          takes_type_names(plan.stream_alone),
           table(plan.table),
           type(plan.type),
           alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))),

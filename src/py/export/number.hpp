@@ -41,9 +41,9 @@ TENON_COLD inline PyObject* no_number(const char* function, const std::string& w
                         why.c_str());
 }
 
-/// The one element of `t`; nothing with TypeError set where there is none that can be read here. `pinned`
+/// The one element of `t`; nothing with TypeError set where there is none that can be read here. `stays_put`
 /// says that what is queued may be waited for.
-[[nodiscard]] inline std::optional<number> only_element(const tensor_ref& t, bool pinned,
+[[nodiscard]] inline std::optional<number> only_element(const tensor_ref& t, bool stays_put,
                                                         const char* function) noexcept try {
     if (t.size() != 1) {
         no_number(function,
@@ -51,7 +51,7 @@ TENON_COLD inline PyObject* no_number(const char* function, const std::string& w
     } else if (!t.device().is_host_accessible()) {
         no_number(function, "that can be read here, and this one is on " + name(t.device()) +
                                 "; take a copy on the host first: asdlpack(t, device=\"cpu\")");
-    } else if (finish_device_work(t.device(), pinned)) {
+    } else if (finish_device_work(t.device(), stays_put)) {
         const auto found = read_number(t.dtype(), t.data());
         if (!found) no_number(function, "that is a number, and this one is of type " + name(t.dtype()));
         return found;
@@ -63,9 +63,9 @@ TENON_COLD inline PyObject* no_number(const char* function, const std::string& w
 }
 
 /// The same, but nothing complex.
-[[nodiscard]] inline std::optional<number> only_real(const tensor_ref& t, bool pinned,
+[[nodiscard]] inline std::optional<number> only_real(const tensor_ref& t, bool stays_put,
                                                      const char* function) noexcept {
-    const auto n = only_element(t, pinned, function);
+    const auto n = only_element(t, stays_put, function);
     if (!n || n->is != number::kind::complex) return n;
     PyErr_Format(PyExc_TypeError, "tenon: %s would drop the imaginary part; use complex()", function);
     return std::nullopt;
@@ -79,38 +79,38 @@ TENON_COLD inline PyObject* no_number(const char* function, const std::string& w
 
 }  // namespace detail
 
-[[nodiscard]] inline PyObject* answer_int(const tensor_ref& t, bool pinned) noexcept {
-    const auto n = detail::only_real(t, pinned, "int()");
+[[nodiscard]] inline PyObject* answer_int(const tensor_ref& t, bool stays_put) noexcept {
+    const auto n = detail::only_real(t, stays_put, "int()");
     if (!n) return nullptr;
     if (n->is == number::kind::real) return PyLong_FromDouble(n->real);
     return n->is == number::kind::boolean ? PyLong_FromLongLong(n->integer) : to_python(*n);
 }
 
-[[nodiscard]] inline PyObject* answer_float(const tensor_ref& t, bool pinned) noexcept {
-    const auto n = detail::only_real(t, pinned, "float()");
+[[nodiscard]] inline PyObject* answer_float(const tensor_ref& t, bool stays_put) noexcept {
+    const auto n = detail::only_real(t, stays_put, "float()");
     return n ? PyFloat_FromDouble(detail::as_double(*n)) : nullptr;
 }
 
-[[nodiscard]] inline PyObject* answer_complex(const tensor_ref& t, bool pinned) noexcept {
-    const auto n = detail::only_element(t, pinned, "complex()");
+[[nodiscard]] inline PyObject* answer_complex(const tensor_ref& t, bool stays_put) noexcept {
+    const auto n = detail::only_element(t, stays_put, "complex()");
     return n ? PyComplex_FromDoubles(detail::as_double(*n), n->imaginary) : nullptr;
 }
 
 /// 1, 0, or -1 with an exception set.
-[[nodiscard]] inline int answer_bool(const tensor_ref& t, bool pinned) noexcept {
-    const auto n = detail::only_element(t, pinned, "bool()");
+[[nodiscard]] inline int answer_bool(const tensor_ref& t, bool stays_put) noexcept {
+    const auto n = detail::only_element(t, stays_put, "bool()");
     if (!n) return -1;
     return n->integer != 0 || n->real != 0 || n->imaginary != 0 ? 1 : 0;
 }
 
 /// Integers without axes alone: where there are axes, `bytes(t)` must find the memory and not a length.
-[[nodiscard]] inline PyObject* answer_index(const tensor_ref& t, bool pinned) noexcept {
+[[nodiscard]] inline PyObject* answer_index(const tensor_ref& t, bool stays_put) noexcept {
     if (t.ndim() != 0 || !t.dtype().is_integer()) {
         PyErr_SetString(PyExc_TypeError,
                         "tenon: only a Tensor of one integer and without axes is an index; use int()");
         return nullptr;
     }
-    const auto n = detail::only_element(t, pinned, "operator.index()");
+    const auto n = detail::only_element(t, stays_put, "operator.index()");
     return n ? to_python(*n) : nullptr;
 }
 

@@ -1,14 +1,8 @@
 // src/py/export/tensor_type.cpp: the Python type `Tensor`: a tensor that any library can read, as often as it
 // likes.
 //
-// Every extension module has a type of its own, made when it is first needed: the `tenon` package need not be
-// installed, and two modules built with different versions of Tenon do not meet.
-#include <cstddef>
-#include <new>
-#include <string>
-#include <string_view>
-#include <utility>
-
+// There is one, the package's. A module hands tensors to it by a C table, so that any two compilers and
+// versions get along. Where the package cannot be imported, a type of the module's own stands in for it.
 #include <tenon/py/export.hpp>
 
 #include <structmember.h>  // the members of types, which 3.12 moved into Python.h
@@ -24,6 +18,7 @@
 #include "../runtime/taken.hpp"
 #include "number.hpp"
 #include "numpy.hpp"
+#include "package.hpp"
 #include "producer_type.hpp"
 #include "protocols.hpp"
 
@@ -49,7 +44,7 @@ inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {
 /// something that can, and is broken there. Who looks at the memory while that happens finds it whole.
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(visible_owner(as_tensor_object(self)->held));
+    Py_VISIT(visible_owner(*as_tensor_object(self)));
     return 0;
 }
 
@@ -91,24 +86,31 @@ constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept 
     return (package == "builtins" || package == full ? "" : package + ".") + std::string(last);
 }
 
-[[nodiscard]] inline std::string describe_in_words(const tensor& t) {
+[[nodiscard]] inline std::string describe_in_words(PyObject* self) {
+    const tensor& t = as_tensor_object(self)->held;
     const auto list = [](extents values) {
         std::string out = "(";
         for (std::size_t i = 0; i < values.size(); ++i)
             out += (i != 0 ? ", " : "") + std::to_string(values[i]);
         return out + (values.size() == 1 ? ",)" : ")");
     };
-    std::string out = "tenon.Tensor(shape=" + list(t.shape()) + ", dtype=" + name(t.dtype()) +
+    std::string out = Py_TYPE(self)->tp_name + ("(shape=" + list(t.shape())) + ", dtype=" + name(t.dtype()) +
                       ", device=" + name(t.device());
     if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
     if (t.is_read_only()) out += ", readonly";
-    if (PyObject* const owner = root_owner_of(t); owner != nullptr && owner != Py_None)
+    if (PyObject* const owner = root_owner_of(*as_tensor_object(self)); owner != nullptr && owner != Py_None)
         out += ", owner=" + short_type_name(owner);
     return out + ")";
 }
 
-inline PyObject* repr_of_tensor(PyObject* self) noexcept {
-    return tensor_property<[](const tensor& t) { return text_of(describe_in_words(t)); }>(self, nullptr);
+inline PyObject* repr_of_tensor(PyObject* self) noexcept try {
+    return text_of(describe_in_words(self));
+} catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+}
+inline PyObject* owner_of_tensor(PyObject* self, void*) noexcept {
+    PyObject* const owner = root_owner_of(*as_tensor_object(self));
+    return ref::borrow(owner != nullptr ? owner : Py_None).release();
 }
 
 inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
@@ -140,6 +142,64 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
                     "pickle the array it came from");
     return nullptr;
 }
+
+/// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
+[[nodiscard]] inline bool remember_work(tensor& t, gpu::ready_event& ready) noexcept {
+    const device where = t.device();
+    if ((!where.is_cuda_memory() && !where.is_rocm()) || t.stream() == gpu::default_stream(where))
+        return true;
+    if (t.empty()) {  // no work is ever done on nothing
+        t.set_stream(nullptr);
+        return true;
+    }
+    return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
+}
+
+/// A new object of this module's own type, which takes the tensor; null with an exception set, and `t` left
+/// as it was. The two objects are what another module says of the owner: see tensor_object.
+[[nodiscard]] inline PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject* referenced,
+                                                  PyObject* owner) noexcept {
+    PyTypeObject* const type = producer_type();
+    gpu::ready_event ready;
+    if (type == nullptr || !remember_work(t, ready)) return nullptr;
+    PyObject* const self = type->tp_alloc(type, 0);
+    if (self == nullptr) return nullptr;
+    tensor_object& made = *as_tensor_object(self);
+    made.head.home = &here;
+    new (&made.held) tensor(std::move(t));
+    new (&made.ready) gpu::ready_event(std::move(ready));
+    made.referenced = referenced;
+    made.owner = owner;
+    return self;
+}
+
+/// `handover_api::take`: everything is checked anew.
+inline int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return -1;
+    if (parts == nullptr || out == nullptr || parts->size < sizeof *parts) {
+        raise(malformed("tensor", "its parts are not all there"), "tenon: ");
+        return -1;
+    }
+    keep_alive owner(parts->subject, reinterpret_cast<keep_alive::release_fn>(parts->release), parts->context,
+                     parts->is_plain_memory != 0 ? owner_kind::memory : owner_kind::other);
+    const std::uint64_t marks = parts->flags & tenon::detail::mark::all;
+    auto t = tensor::adopt(parts->tensor, parts->flags & ~marks, parts->version, owner);
+    if (t) {
+        tenon::detail::validator::add_marks(*t, marks);
+        t->set_stream(parts->stream);
+        *out = make_tensor_object(*t, *here, static_cast<PyObject*>(parts->referenced),
+                                  static_cast<PyObject*>(parts->owner));
+        if (*out != nullptr) return 0;
+        t->disown();  // it stays with the module that sent it
+    } else {
+        owner.disown();
+        raise(t.error(), "tenon: ");
+    }
+    return -1;
+}
+TENON_PRIVATE inline constexpr abi::handover_api handover{
+    {{abi::handover_major, abi::handover_minor}, nullptr}, &take_parts};
 
 /// What a Tensor says of itself, after what the protocols ask for.
 [[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties(const producer_tables& tables) noexcept {
@@ -178,18 +238,17 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
             if (t.version().major == 0) Py_RETURN_NONE;
             return Py_BuildValue("(II)", t.version().major, t.version().minor);
         }>("version", "DLPack version the producer stated, or None when its protocol states none."),
-        make_property<[](const tensor& t) {
-            PyObject* const owner = root_owner_of(t);
-            return ref::borrow(owner != nullptr ? owner : Py_None).release();
-        }>("owner", "The object the memory belongs to, or None where only its producer knows."),
+        {"owner", owner_of_tensor, nullptr,
+         "The object the memory belongs to, or None where only its producer knows.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
     return properties;
 }
 
-[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type() noexcept {
+[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type(const char* type_name) noexcept {
     producer_tables& tables = tables_of<tensor_source::source>;
     fill_tables(tables, true);
+    tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
     PyMethodDef* const protocol = tables.methods;
     static PyMethodDef methods[] = {
         protocol[0],
@@ -228,7 +287,7 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
         {0, nullptr},
     };
     PyType_Spec spec = {
-        "tenon.Tensor",
+        type_name,
         sizeof(tensor_object),
         0,
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
@@ -241,37 +300,24 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
     return type.release();
 }
 
-/// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
-[[nodiscard]] inline bool remember_work(tensor& t, gpu::ready_event& ready) noexcept {
-    const device where = t.device();
-    if ((!where.is_cuda_memory() && !where.is_rocm()) || t.stream() == gpu::default_stream(where))
-        return true;
-    if (t.empty()) {  // no work is ever done on nothing
-        t.set_stream(nullptr);
-        return true;
-    }
-    return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
-}
-
 }  // namespace detail
 
 TENON_INLINE PyTypeObject* producer_type() noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
+    const char* const name = here->is_package.load() ? "tenon.Tensor" : "tenon_stand_in.Tensor";
     return reinterpret_cast<PyTypeObject*>(
-        interpreter::make_once(here->producer_type, &detail::make_producer_type));
+        interpreter::make_once(here->producer_type, [&] { return detail::make_producer_type(name); }));
 }
 
+TENON_INLINE void be_the_package(interpreter& here) noexcept { here.is_package.store(true); }
+
 TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
-    PyTypeObject* const type = producer_type();
-    gpu::ready_event ready;
-    if (type == nullptr || !detail::remember_work(t, ready)) return nullptr;
-    PyObject* const self = type->tp_alloc(type, 0);
-    if (self == nullptr) return nullptr;
-    detail::as_tensor_object(self)->head.home = interpreter::current();
-    new (&detail::as_tensor_object(self)->held) tensor(std::move(t));
-    new (&detail::as_tensor_object(self)->ready) gpu::ready_event(std::move(ready));
-    return self;
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    if (const abi::handover_api* const package = detail::package_of(*here))
+        return detail::hand_over(*package, t);
+    return PyErr_Occurred() == nullptr ? detail::make_tensor_object(t, *here, nullptr, nullptr) : nullptr;
 }
 
 TENON_INLINE PyObject* to_python(result<tensor> t) noexcept {

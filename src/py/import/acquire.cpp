@@ -9,11 +9,6 @@
 
 namespace tenon::py {
 
-TENON_COLD TENON_INLINE result<void> acquired::admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                                     abi::dl_version version) noexcept {
-    return admit_here(t, flags, version);
-}
-
 namespace detail {
 
 TENON_INLINE void raise_unmet(const error& e, PyObject* obj) noexcept try {
@@ -87,7 +82,7 @@ TENON_COLD [[nodiscard]] inline bool acquire_nested(PyObject* obj, const type_pl
     return true;
 }
 
-TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
+TENON_FAST TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {
     exchange::detail::table_terms terms;
     if (out.owning || !exchange::detail::common_terms::find(Py_TYPE(obj), terms)) {
         const type_plan* const plan = find_plan_of(obj);

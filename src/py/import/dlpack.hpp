@@ -253,7 +253,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
 
 /// For libraries that are best asked with the stream alone, objects on CUDA. `absent` when this one is not,
 /// or does not answer so: then it is asked as any other.
-[[nodiscard]] inline outcome take_plainly(attempt& a) noexcept {
+[[nodiscard]] inline outcome take_by_stream_alone(attempt& a) noexcept {
     const bool asks_library = a.plan.stream_of != nullptr && !a.options.stream;
     keyword_arguments given(a.obj, a.here);
     bool found = false;
@@ -283,7 +283,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
     const import_options& options = a.options;
     if (a.plan.route.on_cuda && !options.to && !options.copy &&
         check_stream_number({abi::device_code::cuda, 0}, options.stream)) {
-        const outcome got = detail::take_plainly(a);
+        const outcome got = detail::take_by_stream_alone(a);
         if (!(got == outcome::absent)) return got;
     }
     std::optional<device> where;
@@ -306,7 +306,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
         !(where->is_host_accessible() && a.out.device().is_host_accessible()))
         return a.give_up(
             malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type));
-    if (a.plan.plain_call && a.out.device().is_cuda()) detail::learn(a, [](route& r) { r.on_cuda = true; });
+    if (a.plan.stream_alone && a.out.device().is_cuda()) detail::learn(a, [](route& r) { r.on_cuda = true; });
     return detail::note_stream(a, asks_library);
 }
 

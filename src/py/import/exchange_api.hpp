@@ -219,6 +219,11 @@ TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, table_terms te
     return outcome::taken;
 }
 
+TENON_COLD [[nodiscard]] inline outcome call_borrow_again(PyObject* obj, table_terms terms,
+                                                          acquired& out) noexcept {
+    return call_borrow(obj, terms, out);
+}
+
 /// Notes the stream that the library works on. A function that we do not know may run anything: what it lent
 /// before is stale then, and borrowed once more.
 TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, table_terms terms,
@@ -227,7 +232,7 @@ TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, tabl
     if (terms.only_fills) return outcome::taken;
     const device where = out.device();
     void* const stream = out.stream();
-    if (const outcome got = call_borrow(obj, terms, out); !(got == outcome::taken)) return got;
+    if (const outcome got = call_borrow_again(obj, terms, out); !(got == outcome::taken)) return got;
     if (out.device() != where)
         return refused("device", "the tensor was moved while it was imported", out.device(), where);
     out.set_stream(stream);
@@ -240,6 +245,12 @@ TENON_HOT [[nodiscard]] inline outcome borrow_once(PyObject* obj, table_terms te
     if (!(got == outcome::taken) || !out.device().has_streams()) [[likely]]
         return got;
     return note_stream_borrowed(obj, terms, out);
+}
+
+/// The same out of line, for whoever is in no hurry.
+TENON_COLD [[nodiscard]] inline outcome borrow_again(PyObject* obj, table_terms terms,
+                                                     acquired& out) noexcept {
+    return borrow_once(obj, terms, out);
 }
 
 /// How often something is taken anew that changed while it was looked at.
@@ -257,7 +268,7 @@ TENON_COLD inline outcome keeps_changing() noexcept {
 TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
     acquired& out = l.out;
     for (int round = 0; round < most_rounds; ++round) {
-        outcome got = borrow_once(l.obj, l.terms, out);
+        outcome got = borrow_again(l.obj, l.terms, out);
         if (!(got == outcome::taken)) return got;
         guard_verdict asked;
         const void* const data = out.data();
@@ -265,7 +276,7 @@ TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
         if (l.guards.asked) {
             asked = ask_guards(l.obj, l.guards, l.grad, l.home);
             if (!asked.allowed) return outcome::raised;
-            got = borrow_once(l.obj, l.terms, out);
+            got = borrow_again(l.obj, l.terms, out);
             if (!(got == outcome::taken)) return got;
         }
         const guard_verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
@@ -395,8 +406,8 @@ TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, detail::tab
 }
 
 /// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
-[[nodiscard]] inline outcome borrow(PyObject* obj, const type_plan& plan, bool writable,
-                                    acquired& out) noexcept {
+TENON_COLD [[nodiscard]] inline outcome borrow(PyObject* obj, const type_plan& plan, bool writable,
+                                               acquired& out) noexcept {
     return lends_plainly(plan, writable) ? borrow_plainly(obj, detail::terms_of(plan), writable, out)
                                          : borrow_carefully(obj, plan, writable, out);
 }

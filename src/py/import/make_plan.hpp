@@ -48,8 +48,8 @@ namespace tenon::py::detail {
         const bool is_genuine = is_their_own && is_library_class(type, *habits);
         if (is_genuine) plan.stream_of = find_library_stream(*habits);
         if (PyErr_Occurred() != nullptr) return false;  // interrupted
-        plan.plain_call = habits->plain_call && (is_genuine || (is_their_own && habits->immutable));
-        plan.route.on_cuda = plan.plain_call && habits->always_cuda && plan.stream_of != nullptr;
+        plan.stream_alone = habits->stream_alone && (is_genuine || (is_their_own && habits->immutable));
+        plan.route.on_cuda = plan.stream_alone && habits->always_cuda && plan.stream_of != nullptr;
     }
     if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
         const bool named_torch = habits != nullptr && habits->package == "torch";

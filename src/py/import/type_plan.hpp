@@ -114,7 +114,7 @@ struct type_plan {
     bool immutable = false;      ///< never to be written to
     bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
     bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`
-    bool plain_call = false;        ///< `__dlpack__` is best asked with the stream alone
+    bool stream_alone = false;      ///< `__dlpack__` is best asked with the stream alone
     attribute_place dlpack = attribute_place::nowhere;
     attribute_place dlpack_device = attribute_place::nowhere;
     attribute_place cuda_array_interface = attribute_place::nowhere;

@@ -32,7 +32,7 @@ struct framework_habits {
     /// Its `__dlpack__` on CUDA is asked with the stream alone, and `__dlpack_device__` not at all: what they
     /// would add costs as much again, and the capsule says the rest (measured). Its arrays can be written to,
     /// unless `immutable`.
-    bool plain_call = false;
+    bool stream_alone = false;
     bool always_cuda = false;  ///< it has no other arrays
     /// Its plain array class, as its package calls it. What trusts more than a protocol says (writable legacy
     /// structs, the library's stream, PyTorch's table and storages) trusts this very class:
@@ -56,13 +56,13 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .immutable = true,
                      .hands_out_legacy = true,
                      .buffer_first = true,
-                     .plain_call = true,
+                     .stream_alone = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "jax",
                      .immutable = true,
                      .hands_out_legacy = true,
                      .buffer_first = true,
-                     .plain_call = true,
+                     .stream_alone = true,
                      .from_dlpack = "jax.numpy.from_dlpack"},
     framework_habits{.package = "tensorflow",
                      .immutable = true,
@@ -77,7 +77,7 @@ TENON_PRIVATE inline constexpr std::array known_frameworks{
                      .from_dlpack = "torch.from_dlpack",
                      .empty = "torch.empty"},
     framework_habits{.package = "cupy",
-                     .plain_call = true,
+                     .stream_alone = true,
                      .always_cuda = true,
                      .array = "ndarray",
                      .from_dlpack = "cupy.from_dlpack",
@@ -172,4 +172,27 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
            is_library_class(type, habits.package.data(), habits.array, habits.array_base);
 }
 
+namespace detail {
+
+/// What has the library's words for element types: the package of a library we know, the standard's namespace
+/// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
+/// it ends the call.
+[[nodiscard]] inline ref element_types_of(PyObject* like) {
+    const ref type = class_of(like);
+    const framework_habits* const habits = habits_of(as_type(type));
+    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
+    ref found;
+    if (habits == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
+        found = ref::take(call::method(like, method.get()));
+    if (!found) {
+        if (!forget_answer()) return {};
+        const std::string package =
+            habits != nullptr ? std::string(habits->package) : defining_package(as_type(type));
+        found = ref::take(call::import_module(package.c_str()));
+        if (!found) (void)forget_answer();
+    }
+    return found;
+}
+
+}  // namespace detail
 }  // namespace tenon::py

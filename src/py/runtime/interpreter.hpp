@@ -14,6 +14,7 @@
 #include <pthread.h>
 #endif
 
+#include <tenon/abi/handover.hpp>
 #include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
@@ -88,6 +89,11 @@ public:
     // Made when first needed.
     std::atomic<PyObject*> producer_type{nullptr};      ///< the type of what `to_python` returns
     std::atomic<PyObject*> library_functions{nullptr};  ///< dict: what other libraries make arrays with
+    // How tensors become the package's: see export/package.hpp.
+    std::atomic<const abi::handover_api*> package{nullptr};
+    std::atomic<PyObject*> package_type{nullptr};  ///< keeps the table
+    std::atomic<bool> is_package{false};           ///< this module is the package's own
+    std::atomic<bool> asked_for_package{false};
 
     /// An object that is made once, by whoever is first: borrowed, or null with an exception set.
     template <class Make>
@@ -318,6 +324,8 @@ private:
         for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
         call::drop(producer_type.exchange(nullptr));
         call::drop(library_functions.exchange(nullptr));
+        package.store(nullptr);
+        call::drop(package_type.exchange(nullptr));
         call::drop(numpy_ndarray.exchange(nullptr));
     }
 

@@ -143,7 +143,7 @@ public:
     void wait() {
         std::unique_lock lock(mutex_);
         waiting_ = true;
-        changed_.wait_for(lock, std::chrono::seconds(30), [&] { return open_; });
+        changed_.wait_for(lock, std::chrono::seconds(600), [&] { return open_; });
         waiting_ = open_ = false;
     }
     [[nodiscard]] bool is_waiting() {
