@@ -32,4 +32,4 @@ def multiplication_table(size_t rows, size_t columns, like=None):
     for row in range(rows):
         for column in range(columns):
             values.push_back((row + 1) * (column + 1))
-    return to_python(tensor.own[double](move(values), axes(rows, columns)), like)
+    return to_python(tensor.own[vector[double]](move(values), axes(rows, columns)), like)

@@ -1,7 +1,6 @@
 # examples/cython/tenon_cpp.pxd: what this example needs of Tenon's C++ interface, for `cimport`.
 from libc.stdint cimport int64_t
 from libcpp.optional cimport optional
-from libcpp.vector cimport vector
 
 cdef extern from "<tenon/py.hpp>" namespace "tenon" nogil:
     cppclass error:
@@ -19,7 +18,7 @@ cdef extern from "<tenon/py.hpp>" namespace "tenon" nogil:
         pass
     cppclass tensor(tensor_ref):
         @staticmethod
-        result[tensor] own[T](vector[T] values, const axes& shape)
+        result[tensor] own[V](V values, const axes& shape)  # a vector, which is moved
 
     # Cython has no numbers among its template arguments, so each view is named here.
     cppclass vector_view "tenon::view<double, 1>":

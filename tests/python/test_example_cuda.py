@@ -106,7 +106,7 @@ def test_it_finds_the_checkout_it_lies_in(tmp_path):
     if not BINDERS:
         pytest.skip("neither pybind11 nor nanobind is installed")
     configure(SOURCE, tmp_path, "-DCMAKE_DISABLE_FIND_PACKAGE_tenon=ON", "-DCMAKE_CUDA_COMPILER=")
-    assert f"-I{ROOT / 'include'}" in (tmp_path / "build.ninja").read_text()
+    assert f"-isystem {ROOT / 'include'}" in (tmp_path / "build.ninja").read_text()
 
 
 @unchecked
