@@ -1,6 +1,8 @@
 // tenon/py.hpp: everything, Python included, in one include.
 #pragma once
 
+#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
+
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>

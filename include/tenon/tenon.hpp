@@ -1,6 +1,8 @@
 // tenon/tenon.hpp: everything that needs no Python, in one include.
 #pragma once
 
+#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
+
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/gpu/stream.hpp>

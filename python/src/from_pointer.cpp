@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 #include <vector>
-#include "../../src/py/runtime/exceptions.hpp"
 
 #include <tenon/py/export.hpp>
+
 #include "../../src/py/runtime/arguments.hpp"
 #include "../../src/py/runtime/chained_object.hpp"
-
+#include "../../src/py/runtime/exceptions.hpp"
 #include "../../src/py/runtime/keep.hpp"
 
 #include "functions.hpp"

@@ -24,10 +24,13 @@ WRONG = {
 }
 
 
-def run(folder: Path, text: str) -> subprocess.CompletedProcess:
-    (folder / "include/tenon/py").mkdir(parents=True)
-    (folder / "include/tenon/py/call.hpp").write_text("inline auto attr() { return PyObject_GetAttr(obj, name); }\n")
-    (folder / "include/tenon/py/other.hpp").write_text(text + "\n")
+def run(folder: Path, text: str, other: str = "include/tenon/py/other.hpp") -> subprocess.CompletedProcess:
+    for name, written in {
+        "src/py/runtime/call.hpp": "inline auto attr() { return PyObject_GetAttr(obj, name); }",
+        other: text,
+    }.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(written + "\n")
     return subprocess.run([sys.executable, TOOL, folder], text=True, capture_output=True)
 
 
@@ -41,7 +44,13 @@ def test_fine(tmp_path, name):
 def test_wrong(tmp_path, name):
     done = run(tmp_path, WRONG[name])
     assert done.returncode == 1
-    assert "include/tenon/py/other.hpp:" in done.stdout and "take it from tenon/py/call.hpp" in done.stdout
+    assert "include/tenon/py/other.hpp:" in done.stdout and "take it from src/py/runtime/call.hpp" in done.stdout
+
+
+@pytest.mark.parametrize("file", ["src/py/import/x.hpp", "src/py/export/x.cpp", "python/src/x.cpp"])
+def test_every_folder_is_looked_at(tmp_path, file):
+    done = run(tmp_path, WRONG["an attribute"], file)
+    assert done.returncode == 1 and f"{file}:1: " in done.stdout
 
 
 def test_an_empty_tree_is_no_success(tmp_path):

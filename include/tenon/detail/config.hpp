@@ -2,10 +2,17 @@
 // and what kernels may call.
 #pragma once
 
+// With flags that cannot work, one sentence: a file that is not there stops GCC and Clang, which would go on
+// to thousands of lines. What is compiled for a GPU has no exceptions, and needs none.
+// clang-format off
 #if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 202002L
-#error \
-    "Tenon needs C++20: compile with -std=c++20 (or later); by CMake, link a target of Tenon's, which asks for it"
+#error "Tenon needs C++20: compile with -std=c++20 (or later); by CMake, link a target of Tenon's, which asks for it"
+#include "the flags that Tenon needs"
+#elif !defined(__cpp_exceptions) && !defined(_CPPUNWIND) && !defined(__CUDACC__) && !defined(__HIPCC__)
+#error "Tenon needs C++ exceptions: compile without -fno-exceptions (with MSVC: with /EHsc)"
+#include "the flags that Tenon needs"
 #endif
+// clang-format on
 
 // The headers declare, and the engine, `src/`, does: it is compiled once and linked, or, with
 // TENON_HEADER_ONLY, included at the end of the headers.

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <type_traits>
-#include "../runtime/exceptions.hpp"
 
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
 #include "../../tensor/managed.hpp"
-#include "../import/capsule.hpp"
+#include "../runtime/capsule_names.hpp"
+#include "../runtime/exceptions.hpp"
 
 namespace tenon::py {
 

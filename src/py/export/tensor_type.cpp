@@ -201,24 +201,8 @@ inline int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
 TENON_PRIVATE inline constexpr abi::handover_api handover{
     {{abi::handover_major, abi::handover_minor}, nullptr}, &take_parts};
 
-[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type(const char* type_name) noexcept {
-    producer_tables& tables = tables_of<tensor_source::source>;
-    fill_tables(tables, true);
-    tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
-    PyMethodDef* const protocol = tables.methods;
-    static PyMethodDef methods[] = {
-        protocol[0],
-        protocol[1],
-        protocol[2],
-        protocol[3],
-        protocol[4],
-        protocol[5],
-        {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
-        {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
-        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
-        {nullptr, nullptr, 0, nullptr},
-    };
-
+/// What a Tensor says of itself, after what the protocols ask for.
+[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties(const producer_tables& tables) noexcept {
     static PyGetSetDef properties[] = {
         tables.attributes[0],
         tables.attributes[1],
@@ -258,6 +242,26 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
          "The object the memory belongs to, or None where only its producer knows.", nullptr},
         {nullptr, nullptr, nullptr, nullptr, nullptr},
     };
+    return properties;
+}
+
+[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type(const char* type_name) noexcept {
+    producer_tables& tables = tables_of<tensor_source::source>;
+    fill_tables(tables, true);
+    tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
+    PyMethodDef* const protocol = tables.methods;
+    static PyMethodDef methods[] = {
+        protocol[0],
+        protocol[1],
+        protocol[2],
+        protocol[3],
+        protocol[4],
+        protocol[5],
+        {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
+        {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
+        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
+        {nullptr, nullptr, 0, nullptr},
+    };
 
     static PyMemberDef members[] = {
         {"__weaklistoffset__", T_PYSSIZET, sizeof(chained_object), READONLY, nullptr},
@@ -275,7 +279,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
         {Py_nb_bool, reinterpret_cast<void*>(tensor_as_bool)},
         {Py_nb_index, reinterpret_cast<void*>(tensor_as_index)},
-        {Py_tp_getset, properties},
+        {Py_tp_getset, tensor_properties(tables)},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
         {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},

@@ -1,5 +1,4 @@
-// src/py/import/capsule.hpp: DLPack capsules: their names, and taking one over only when what is inside is
-// sound.
+// src/py/import/capsule.hpp: taking over a DLPack capsule, only when what is inside is sound.
 #pragma once
 
 #include <cstring>
@@ -10,19 +9,13 @@
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/request.hpp>
 #include "../../tensor/managed.hpp"
+#include "../runtime/capsule_names.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/keep.hpp"
 #include "attempt.hpp"
 #include "outcome.hpp"
 
 namespace tenon::py {
-
-// A capsule keeps the pointer, not the characters: the names are static (F10).
-inline constexpr const char* capsule_legacy = "dltensor";
-inline constexpr const char* capsule_versioned = "dltensor_versioned";
-inline constexpr const char* capsule_used_legacy = "used_dltensor";
-inline constexpr const char* capsule_used_versioned = "used_dltensor_versioned";
-inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
 /// How a capsule is to be taken.
 struct capsule_terms {

@@ -82,9 +82,6 @@ enum class maker_kind : unsigned char {
     type_method,     ///< `from_dlpack` of the type itself
 };
 
-/// A library's C function that says which stream of a device it works on, or leaves an exception.
-using library_stream = std::intptr_t (*)(int device);
-
 /// What has been learned of a type's objects by importing them: the one part of a plan that changes.
 struct route {
     dlpack_dialect dialect = dlpack_dialect::unknown;

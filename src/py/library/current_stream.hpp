@@ -15,10 +15,8 @@
 #include <tenon/value/device.hpp>
 #include "../../gpu/until_done.hpp"
 #include "../../memory/readable.hpp"
-#include "../import/capsule.hpp"
-#include "../import/outcome.hpp"
-#include "../import/type_plan.hpp"
 #include "../runtime/call.hpp"
+#include "../runtime/capsule_names.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/keep.hpp"
 #include "frameworks.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -46,6 +47,9 @@ struct framework_habits {
     const char* stream_module = nullptr;
     const char* stream_function = nullptr;
 };
+
+/// Such a function; it may leave an exception.
+using library_stream = std::intptr_t (*)(int device);
 
 TENON_PRIVATE inline constexpr std::array known_frameworks{
     framework_habits{.package = "jaxlib",

@@ -1,7 +1,8 @@
 // src/py/runtime/call.hpp: the CPython calls that can run code of others, each safe on a thread that is ended
 // meanwhile.
 //
-// Whoever needs one of these takes it from here: see core/foreign_code.hpp for what happens otherwise.
+// Whoever needs one of these takes it from here: see tenon/detail/foreign_code.hpp for what happens
+// otherwise.
 #pragma once
 
 #include <tenon/detail/config.hpp>

@@ -10,7 +10,6 @@
 #include <new>
 #include <thread>  // and with it the durations that sleep_for takes: all of <chrono> is slow to compile
 #include <utility>
-#include "exceptions.hpp"
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
@@ -23,6 +22,7 @@
 #include "../../memory/blocking.hpp"
 #include "attached.hpp"
 #include "call.hpp"
+#include "exceptions.hpp"
 
 namespace tenon::py {
 
