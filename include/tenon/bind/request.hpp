@@ -5,4 +5,3 @@
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/conversion.hpp>
 #include <tenon/bind/properties.hpp>
-#include <tenon/py.hpp>

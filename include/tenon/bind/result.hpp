@@ -15,9 +15,8 @@
 
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/py/like.hpp>
+#include <tenon/py/call.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor.hpp>
 
@@ -122,10 +121,7 @@ PyObject* to_object(T&& result) {
     } else if constexpr (std::same_as<value, tensor> || std::same_as<value, tenon::result<tensor>>) {
         static_assert(!std::is_lvalue_reference_v<T>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        if constexpr (std::same_as<value, tensor>)
-            return py::to_python(std::forward<T>(result));
-        else
-            return result ? py::to_python(std::move(*result)) : py::raise(result.error(), "tenon: ");
+        return tensor_to_python(std::forward<T>(result));
     } else if constexpr (detail::is_optional<value>) {
         return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
     } else if constexpr (detail::is_vector<value>) {

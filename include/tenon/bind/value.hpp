@@ -16,17 +16,18 @@
 #include <variant>
 #include <vector>
 
+#include <tenon/bind/argument.hpp>
 #include <tenon/bind/array.hpp>
-#include <tenon/bind/explain.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/call.hpp>
-#include <tenon/py/like.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor.hpp>
 
 namespace tenon::bind {
+
+/// Raises the C++ exception being handled.
+[[nodiscard]] TENON_API loading caught() noexcept;
 
 /// Room for a value that is no array by itself: `annotation()` as a signature has it, `load(obj,
 /// may_convert)`, `value()`; and `ran_code()`, if loading it may be known to have run no Python. Specialise
@@ -67,50 +68,27 @@ private:
     bool value_ = false;
 };
 
-template <std::integral T>
-class value_slot<T> {
-public:
-    static std::string annotation() { return "int"; }
-    loading load(PyObject* obj, bool) noexcept {
-        if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
-        ran_code_ = !PyLong_CheckExact(obj);
-        const py::ref number = py::ref::take(py::call::index(obj));
-        if (!number) return refuse_or_raise();
-        if constexpr (std::is_signed_v<T>) {
-            const long long n = PyLong_AsLongLong(number.get());
-            if (n == -1 && PyErr_Occurred() != nullptr) return refuse_or_raise();
-            value_ = static_cast<T>(n);
-            return std::in_range<T>(n) ? loading::done : loading::refused;
-        } else {
-            const unsigned long long n = PyLong_AsUnsignedLongLong(number.get());
-            if (PyErr_Occurred() != nullptr) return refuse_or_raise();
-            value_ = static_cast<T>(n);
-            return std::in_range<T>(n) ? loading::done : loading::refused;
-        }
-    }
-    bool ran_code() const noexcept { return ran_code_; }
-    T& value() noexcept { return value_; }
+// The number that an object is, and whether that took more than a look.
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept;
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, unsigned long long& out, bool& ran_code) noexcept;
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, double& out, bool& ran_code) noexcept;
 
-private:
-    T value_{};
-    bool ran_code_ = false;
-};
-
-template <std::floating_point T>
+template <class T>
+    requires std::is_arithmetic_v<T>
 class value_slot<T> {
+    using wide = std::conditional_t<std::floating_point<T>, double,
+                                    std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>;
+
 public:
-    static std::string annotation() { return "float"; }
+    static std::string annotation() { return std::floating_point<T> ? "float" : "int"; }
     loading load(PyObject* obj, bool) noexcept {
-        if (PyFloat_CheckExact(obj)) {
-            value_ = static_cast<T>(PyFloat_AS_DOUBLE(obj));
-            return loading::done;
-        }
-        if (PyNumber_Check(obj) == 0) return loading::refused;
-        ran_code_ = !PyLong_CheckExact(obj);
-        const double number = foreign_code([&] { return PyFloat_AsDouble(obj); });
-        if (number == -1.0 && PyErr_Occurred() != nullptr) return refuse_or_raise();
+        wide number{};
+        const loading answer = load_number(obj, number, ran_code_);
         value_ = static_cast<T>(number);
-        return loading::done;
+        if constexpr (std::integral<T>)
+            return answer == loading::done && !std::in_range<T>(number) ? loading::refused : answer;
+        else
+            return answer;
     }
     bool ran_code() const noexcept { return ran_code_; }
     T& value() noexcept { return value_; }
@@ -138,8 +116,7 @@ public:
             value_ = T(text, static_cast<std::size_t>(size));
         return loading::done;
     } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return caught();
     }
     static constexpr bool ran_code() noexcept { return false; }
     T& value() noexcept { return value_; }
@@ -184,39 +161,25 @@ inline constexpr bool points_into_object<std::map<std::string, T>> = points_into
 template <class... T>
 inline constexpr bool points_into_object<std::tuple<T...>> = (points_into_object<T> || ...);
 
-/// An array in a list or a dict, which must keep what it shows: the room it is loaded in is gone by then.
-template <class Array>
-    requires is_array<Array>
-[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::optional<Array>>& out) {
-    return obj == Py_None ? (out.emplace(), loading::done)
-                          : load_kept<Array>(obj, may_convert, out.emplace());
-}
-template <class... Array>
-    requires(is_array<Array> && ...)
-[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::variant<Array...>>& out) {
-    loading answer = loading::refused;
-    const auto attempt = [&]<class A>(std::type_identity<A>, bool converting) {
-        std::optional<A> kept;
-        answer = load_kept<A>(obj, converting, kept);
-        if (answer == loading::done) out.emplace(std::in_place_type<A>, std::move(*kept));
-        return answer != loading::refused;
-    };
-    (void)((attempt(std::type_identity<Array>{}, false) || ...) ||
-           (may_convert && (attempt(std::type_identity<Array>{}, true) || ...)));
-    return answer;
-}
+/// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
+/// set when it is no sequence.
+[[nodiscard]] TENON_API py::ref items_of(PyObject* obj) noexcept;
 
 /// Loads an element and puts it where it is to stay, and what its own elements point into beside it.
 template <class T, class Put>
 [[nodiscard]] loading load_element(PyObject* obj, bool may_convert, kept_objects& kept, Put&& put) {
-    if constexpr (is_slotted<T> && !std::same_as<T, tensor>) {
-        std::optional<T> element;
-        const loading answer = load_kept(obj, may_convert, element);
-        if (answer == loading::done) put(std::move(*element));
+    if constexpr (is_slotted<T>) {  // it must keep what it shows: its room is gone by then
+        found f;
+        const loading answer = load_kept(obj, type_of<T>, may_convert, f);
+        if (answer != loading::done) return answer;
+        if constexpr (std::same_as<T, tensor>)
+            put(take_tensor(std::move(f.keeps)));
+        else
+            put(value_of<T>(std::move(f)));
         return answer;
     } else {
         room_for<T> element;
-        const loading answer = load_settled(element, obj, may_convert);
+        const loading answer = element.load(obj, may_convert);
         if (answer != loading::done) return answer;
         put(std::move(element.value()));
         if constexpr (requires { element.kept(); }) {
@@ -235,8 +198,7 @@ public:
         if (obj == Py_None) return loading::done;
         return load_element<T>(obj, may_convert, kept_, [&](T&& v) { value_.emplace(std::move(v)); });
     } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return caught();
     }
     kept_objects& kept() noexcept { return kept_; }
     std::optional<T>& value() noexcept { return value_; }
@@ -251,7 +213,7 @@ class value_slot<std::vector<T>> {
 public:
     static std::string annotation() { return "collections.abc.Sequence[" + annotation_of<T>() + "]"; }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        py::ref items = detail::items_of(obj);  // a list may change while we look
+        py::ref items = items_of(obj);  // a list may change while we look
         if (!items) return refuse_or_raise();
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         value_.reserve(static_cast<std::size_t>(count));
@@ -263,8 +225,7 @@ public:
         if constexpr (points_into_object<T>) kept_.push_back(std::move(items));
         return loading::done;
     } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return caught();
     }
     kept_objects& kept() noexcept { return kept_; }
     std::vector<T>& value() noexcept { return value_; }
@@ -297,8 +258,7 @@ public:
         if constexpr (points_into_object<T>) kept_.push_back(std::move(copy));
         return loading::done;
     } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return caught();
     }
     kept_objects& kept() noexcept { return kept_; }
     std::map<std::string, T>& value() noexcept { return value_; }
@@ -317,7 +277,7 @@ public:
         return "tuple[" + list + "]";
     }
     loading load(PyObject* obj, bool may_convert) noexcept try {
-        py::ref items = detail::items_of(obj);
+        py::ref items = items_of(obj);
         if (!items) return refuse_or_raise();
         if (PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
         std::tuple<std::optional<T>...> parts;
@@ -332,8 +292,7 @@ public:
         if constexpr (points_into_object<std::tuple<T...>>) kept_.push_back(std::move(items));
         return answer;
     } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return caught();
     }
     kept_objects& kept() noexcept { return kept_; }
     std::tuple<T...>& value() noexcept { return *value_; }

@@ -19,6 +19,7 @@
 #include <tenon/detail/config.hpp>
 #include <tenon/py/attached.hpp>
 #include <tenon/py/python.hpp>
+#include <tenon/py/python_error.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/error.hpp>
 #include "../../../src/py/runtime/interpreter.hpp"
@@ -62,13 +63,6 @@ inline std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexce
 } catch (...) {
     return raise_no_memory();
 }
-
-/// Thrown when a Python exception is pending, by functions that cannot return a null: whatever carries C++
-/// exceptions back to Python leaves the pending one as it is.
-class python_error : public std::exception {
-public:
-    [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
-};
 
 /// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
 /// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.

@@ -358,6 +358,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         if (plan.hands_out_legacy) out.allow_legacy();
         return true;
     }
+    out.no_array =
+        out.quiet && answer != rung_result::raised && !settled_by_numpy && !dlpack_refusal && told.is_no_array();
+    if (out.no_array) return false;
     if (settled_by_numpy)
         raise_unmet(why, obj);
     else if (answer != rung_result::raised)

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include <tenon/bind/request.hpp>
+#include <tenon/py.hpp>
 
 namespace bound {
 
