@@ -18,38 +18,13 @@ TENON_INLINE loading refuse_or_raise() noexcept {
     return loading::refused;
 }
 
-/// Of what was noted of several alternatives, the reason to be told: the first, unless a later one has the
-/// right element type.
-inline void keep_closest(note_ptr& closest, note_ptr later) noexcept {
-    const auto is_of_other_type = [](const note_ptr& n) {
-        return n->kind == reason::unmet && std::string_view(n->fault.field) == "dtype";
-    };
-    if (!closest || (later && is_of_other_type(closest) && !is_of_other_type(later)))
-        closest = std::move(later);
-}
-
-/// Tries the alternatives one after the other, as they are and then converted. `load_one(spec, index,
-/// converting, why)`.
-template <class Load>
-[[nodiscard]] loading load_first(PyObject* obj, const parameter_type& type, bool may_convert,
-                                 Load&& load_one) noexcept {
-    note_ptr closest;
-    loading answer = loading::refused;
-    const bool is_alone = type.count == 1;
-    for (const bool converting : {false, true}) {
-        if (is_alone ? converting != may_convert : converting && !may_convert) continue;
-        for (unsigned i = 0; i < type.count && answer == loading::refused; ++i) {
-            if (converting && !is_alone && type.specs[i]->converting == conversions::none) continue;
-            note_ptr why;
-            answer = load_one(*type.specs[i], i, converting, why);
-            if (why) keep_closest(closest, std::move(why));
-        }
-    }
-    if (answer == loading::refused) add_note(std::move(closest), type);
-    // What was refused before as it was, and is taken converted, is no longer refused.
-    if (answer == loading::done && closest) [[unlikely]] {
-        const note_ptr outdated = take_note(notes_here().first, type, obj);
-    }
+/// Notes why the object was refused; what was refused as it was, and is taken converted, no longer is.
+TENON_COLD inline loading conclude(loading answer, PyObject* obj, const parameter_type& type,
+                                   note_ptr why) noexcept {
+    if (answer == loading::refused)
+        add_note(std::move(why), type);
+    else if (answer == loading::done)
+        why = take_note(notes_here().first, type, obj);
     return answer;
 }
 
@@ -57,23 +32,12 @@ TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, b
     const loader room{*this};
     type_ = &type;
     if (type.accepts_none && obj == Py_None) return loading::done;
-    if (type.kind == parameter_kind::array && type.count == 1) [[likely]] {
-        note_ptr why;
-        const loading answer = room.load_array(obj, may_convert, why);
-        if (!why) [[likely]]
-            return answer;
-        if (answer == loading::refused)
-            add_note(std::move(why), type);
-        else
-            (void)take_note(notes_here().first, type, obj);
+    note_ptr why;
+    const loading answer = type.kind == parameter_kind::array ? room.load_array(obj, may_convert, why)
+                                                              : room.load_tensor(obj, why);
+    if (!why) [[likely]]
         return answer;
-    }
-    const bool is_array = type.kind == parameter_kind::array;
-    return load_first(
-        obj, type, may_convert, [&](const parameter_spec&, unsigned index, bool converting, note_ptr& why) {
-            index_ = index;
-            return is_array ? room.load_array(obj, converting, why) : room.load_tensor(obj, why);
-        });
+    return conclude(answer, obj, type, std::move(why));
 }
 
 TENON_INLINE bool argument::settle() noexcept { return loader{*this}.settle(); }
@@ -146,14 +110,18 @@ TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool m
     py::ref source;
     // A refusal is noted for a call that will look at it: else the item would be kept for nobody.
     const bool is_noted = is_call_noted();
-    const loading answer =
-        load_first(obj, type, may_convert,
-                   [&](const parameter_spec& spec, unsigned index, bool converting, note_ptr& why) {
-                       out.index = index;
-                       const loading one = keep_one(obj, spec, converting, owned, source, why);
-                       if (!is_noted) why.reset();
-                       return one;
-                   });
+    note_ptr first;
+    loading answer = loading::refused;
+    for (const bool converting : {false, true}) {
+        if (type.count == 1 ? converting != may_convert : converting && !may_convert) continue;
+        for (unsigned i = 0; i < type.count && answer == loading::refused; ++i) {
+            note_ptr why;
+            out.index = i;
+            answer = keep_one(obj, *type.specs[i], converting, owned, source, why);
+            if (!first) first = std::move(why);
+        }
+    }
+    if (is_noted && first) answer = conclude(answer, obj, type, std::move(first));
     if (answer != loading::done) return answer;
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return loading::raised;

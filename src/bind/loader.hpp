@@ -129,31 +129,60 @@ struct loader {
             const bool is_sure = got.looking || (hold() && look() == sight::same);
             return is_sure ? loading::done : loading::raised;
         }
-        a.ran_code_ = a.ran_code_ || got.ran_code;
         return loading::done;
     }
-    [[nodiscard]] loading load_array(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {
-        array_room& there = *new (a.room_) array_room;
+    /// Imports `obj` anew as the current alternative would have it.
+    [[nodiscard]] loading import_array(PyObject* obj, note_ptr& why) const noexcept {
+        if (is_array()) clear();
+        py::acquired& got = (new (a.room_) array_room)->got;
         a.content_ = argument::content::array;
-        const request& wanted = spec().wanted;
-        there.got.quiet = true;
-        there.got.looking = PyCapsule_CheckExact(obj);
-        const bool reached = reach(obj, wanted.writable, there.got);
-        loading answer = loading::refused;
-        if (!reached) [[unlikely]] {
-            answer = refuse_import(obj, spec(), there.got.no_array, why);
-        } else if (const auto met = check(there.got, wanted); met) [[likely]] {
-            answer = lend(obj);
-        } else {
-            (void)refuse_unmet(obj, spec(), there.got, met.error(), why);
-            if (may_convert && is_convertible(there.got, spec())) answer = load_converted(obj);
+        got.quiet = true;
+        got.looking = PyCapsule_CheckExact(obj);
+        const bool reached = reach(obj, spec().wanted.writable, got);
+        a.ran_code_ = a.ran_code_ || got.ran_code;
+        return reached ? loading::done : refuse_import(obj, spec(), got.no_array, why);
+    }
+    /// The first alternative that takes it as it is, else the first that takes it converted.
+    [[nodiscard]] loading load_array(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {
+        const parameter_type& type = *a.type_;
+        loading reached = loading::refused;
+        for (a.index_ = 0; a.index_ < type.count; ++a.index_) {
+            // One import serves them all, but for those that are to be written to.
+            const bool is_asked =
+                a.index_ != 0 && spec().wanted.writable == type.specs[a.index_ - 1]->wanted.writable;
+            if (!is_asked) reached = import_array(obj, why);
+            if (reached == loading::raised) return give_up(reached);
+            if (reached == loading::done && check(room().got, spec().wanted)) [[likely]] {
+                const loading answer = lend(obj);
+                return answer == loading::done ? answer : give_up(answer);
+            }
         }
-        if (answer == loading::done) [[likely]]
-            return answer;
-        a.ran_code_ = a.ran_code_ || there.got.ran_code;
+        if (reached == loading::done && !why) refuse_closest(obj, why);
+        for (a.index_ = 0; may_convert && reached == loading::done && a.index_ < type.count; ++a.index_) {
+            if (!is_convertible(room().got, spec())) continue;
+            const loading answer = load_converted(obj);
+            if (answer == loading::done) return answer;
+            if (answer == loading::raised) return give_up(answer);
+            if (a.index_ + 1U < type.count) reached = import_array(obj, why);
+        }
+        return give_up(reached == loading::raised ? reached : loading::refused);
+    }
+    [[nodiscard]] loading give_up(loading answer) const noexcept {
         const py::error_guard aside;
         clear();
         return answer;
+    }
+    /// Notes what was imported as unmet: for the first alternative, unless a later one has the element type.
+    TENON_COLD void refuse_closest(PyObject* obj, note_ptr& why) const noexcept {
+        unsigned closest = 0;
+        const auto is_of_other_type = [&](unsigned i) {
+            const auto met = check(room().got, a.type_->specs[i]->wanted);
+            return !met && std::string_view(met.error().field) == "dtype";
+        };
+        while (closest < a.type_->count && is_of_other_type(closest)) ++closest;
+        const parameter_spec& s = *a.type_->specs[closest < a.type_->count ? closest : 0];
+        if (const auto met = check(room().got, s.wanted); !met)
+            (void)refuse_unmet(obj, s, room().got, met.error(), why);
     }
     /// What was noted is the reason as long as this refuses.
     [[nodiscard]] loading load_converted(PyObject* obj) const noexcept try {
