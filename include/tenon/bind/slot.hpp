@@ -136,6 +136,7 @@ template <class P, std::size_t I = 0>
 template <class P>
 class slot : public argument {
 public:
+    slot() noexcept {}  // NOLINT(modernize-use-equals-default): as the argument's
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         return argument::load(obj, type_of<P>, may_convert);
     }
