@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,12 +108,22 @@ void for_each_request(Fn&& fn) {
 }
 
 TEST(Phrase, ThereIsRoomForEveryRequestAndNoTwoAreSaidAlike) {
-    std::set<std::string> seen;
+    std::map<std::string, std::string> seen;  // what is said, and all the fields of what it is said of
     std::size_t count = 0;
     for_each_request([&](const request& r, conversions converts) {
         const auto phrase = spell(r, converts);
         ASSERT_LT(phrase.size, tenon::bind::phrase::capacity) << phrase.view();
-        ASSERT_TRUE(seen.emplace(phrase.view()).second) << phrase.view();
+        const dtype type = r.type.value_or(dtype{});
+        std::string fields;
+        for (const std::int64_t number :
+             {std::int64_t{r.type.has_value()}, std::int64_t{type.code}, std::int64_t{type.bits},
+              std::int64_t{type.lanes}, std::int64_t{r.rank}, static_cast<std::int64_t>(r.space),
+              static_cast<std::int64_t>(r.order), std::int64_t{r.writable}, std::int64_t{r.kind},
+              std::int64_t{r.alignment}, static_cast<std::int64_t>(converts)})
+            fields += std::to_string(number) + " ";
+        for (const std::int64_t extent : r.shape) fields += std::to_string(extent) + " ";
+        const auto [at, is_new] = seen.emplace(phrase.view(), fields);
+        ASSERT_TRUE(is_new || at->second == fields) << phrase.view();
         ++count;
     });
     EXPECT_GT(count, 50'000U);
