@@ -3,9 +3,5 @@
 
 #include "bind/argument.cpp"
 #include "bind/array.cpp"
-#include "bind/conversion.cpp"
+#include "bind/call.cpp"
 #include "bind/function.cpp"
-#include "bind/hook.cpp"
-#include "bind/overloads.cpp"
-#include "bind/record.cpp"
-#include "bind/words.cpp"

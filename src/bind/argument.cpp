@@ -5,10 +5,8 @@
 
 #include <tenon/bind/argument.hpp>
 #include <tenon/py/like.hpp>
-#include "held.hpp"
 #include "loader.hpp"
 #include "record.hpp"
-#include "second_look.hpp"
 
 namespace tenon::bind {
 
@@ -33,8 +31,7 @@ TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, b
     type_ = &type;
     if (type.accepts_none && obj == Py_None) return loading::done;
     note_ptr why;
-    const loading answer = type.kind == parameter_kind::array ? room.load_array(obj, may_convert, why)
-                                                              : room.load_tensor(obj, why);
+    const loading answer = room.load_any(obj, may_convert, false, why);
     if (!why) [[likely]]
         return answer;
     return conclude(answer, obj, type, std::move(why));
@@ -76,56 +73,24 @@ TENON_INLINE bool settle_all(argument* const* arguments, unsigned count, std::ui
     return make_sure(arguments, count);
 }
 
-/// Keeps one alternative; `source` is the object whose library the memory belongs to.
-[[nodiscard]] inline loading keep_one(PyObject* obj, const parameter_spec& spec, bool converting,
-                                      std::optional<tensor>& owned, py::ref& source, note_ptr& why) noexcept
-    try {
-    const bool writable = spec.wanted.writable;
-    const loading seen = look_at_capsule(obj, spec, why);
-    if (seen != loading::done) return seen;
-    bool no_array = true;
-    source = py::ref::borrow(obj);
-    owned = import_to_keep(obj, writable, no_array);
-    if (!owned) return refuse_import(obj, spec, no_array, why);
-    const auto met = check(*owned, spec.wanted);
-    if (met) return loading::done;
-    (void)refuse_unmet(obj, spec, *owned, met.error(), why);
-    if (!converting || !is_convertible(*owned, spec)) return loading::refused;
-    source = convert_argument(obj, *owned, spec.wanted);
-    if (!source) return refuse_or_raise();
-    owned = py::from_python(source.get());
-    if (!owned) return refuse_or_raise();
-    if (!check(*owned, spec.wanted)) return loading::refused;
-    return report_conversion(obj, source.get(), spec.target) ? loading::done : loading::raised;
-} catch (...) {
-    py::raise_caught();
-    return loading::raised;
-}
-
 TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool may_convert,
                                found& out) noexcept try {
+    const py::ref held_object = py::ref::borrow(obj);  // its container may let go of it while it is asked
+    argument a;
+    const loader room{a};
+    a.type_ = &type;
     out = {};
     if (type.accepts_none && obj == Py_None) return loading::done;
-    std::optional<tensor> owned;
-    py::ref source;
+    note_ptr why;
+    loading answer = room.load_any(obj, may_convert, true, why);
+    if (answer == loading::done && !room.settle()) answer = refuse_import(obj, room.spec(), false, why);
     // A refusal is noted for a call that will look at it: else the item would be kept for nobody.
-    const bool is_noted = is_call_noted();
-    note_ptr first;
-    loading answer = loading::refused;
-    for (const bool converting : {false, true}) {
-        if (type.count == 1 ? converting != may_convert : converting && !may_convert) continue;
-        for (unsigned i = 0; i < type.count && answer == loading::refused; ++i) {
-            note_ptr why;
-            out.index = i;
-            answer = keep_one(obj, *type.specs[i], converting, owned, source, why);
-            if (!first) first = std::move(why);
-        }
-    }
-    if (is_noted && first) answer = conclude(answer, obj, type, std::move(first));
+    if (why && is_call_noted()) answer = conclude(answer, obj, type, std::move(why));
     if (answer != loading::done) return answer;
     py::interpreter* const here = py::interpreter::current();
-    if (here == nullptr) return loading::raised;
-    out = keep_memory(std::move(*owned), py::detail::keep_object(source.get(), here), out.index);
+    std::optional<tensor> kept = here != nullptr ? room.take() : std::nullopt;
+    if (!kept) return loading::raised;
+    out = keep_memory(std::move(*kept), py::detail::keep_object(a.source_, here), a.index_);
     return loading::done;
 } catch (...) {
     py::raise_caught();

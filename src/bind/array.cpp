@@ -10,7 +10,7 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/tensor/request.hpp>
 #include "../py/library/current_stream.hpp"
-#include "held.hpp"
+#include "loader.hpp"
 
 namespace tenon::bind {
 

@@ -15,6 +15,7 @@
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "words.hpp"
 
 namespace tenon::bind {
 
@@ -86,7 +87,29 @@ namespace tenon::bind {
     return in_order ? std::move(made) : convert_order(made.get(), wanted.order);
 }
 
+TENON_PRIVATE inline std::atomic<conversion_hook> conversion_reporter{nullptr};
+
 /// Tells the hook, if there is one. False with its exception set.
-[[nodiscard]] bool report_conversion(PyObject* from, PyObject* to, const char* expected);
+[[nodiscard]] inline bool report_conversion(PyObject* from, PyObject* to, const char* expected) {
+    const conversion_hook hook = conversion_reporter.load();
+    if (hook == nullptr) return true;
+    hook({from, to, expected});
+    return PyErr_Occurred() == nullptr;
+}
 
 }  // namespace tenon::bind
+
+namespace tenon {
+
+TENON_INLINE conversion_hook set_conversion_hook(conversion_hook hook) noexcept {
+    return bind::conversion_reporter.exchange(hook);
+}
+
+TENON_INLINE void warn_of_conversion(const conversion& c) {
+    const std::string text =
+        "tenon: an argument of type " + bind::type_name(c.from) + " was copied to become " + c.expected;
+    if (PyErr_Occurred() != nullptr) return;
+    foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
+}
+
+}  // namespace tenon

@@ -16,9 +16,22 @@
 
 namespace tenon::bind {
 
-TENON_INLINE loading caught() noexcept {
-    py::raise_caught();
-    return loading::raised;
+TENON_INLINE std::string annotation_of(const parameter_type& type) {
+    if (type.kind == parameter_kind::tensor) return "numpy.typing.ArrayLike";
+    std::string out;
+    for (unsigned i = 0; i < type.count; ++i) {
+        out += i == 0 ? "" : " | ";
+        out += std::string("typing.Annotated[numpy.typing.ArrayLike, '") + type.specs[i]->words + "']";
+    }
+    return type.accepts_none ? out + " | None" : out;
+}
+
+TENON_INLINE const char* text_of(PyObject* obj, std::size_t& size) noexcept {
+    if (!PyUnicode_Check(obj)) return nullptr;
+    Py_ssize_t length = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(obj, &length);
+    size = static_cast<std::size_t>(length);
+    return text;
 }
 
 TENON_INLINE py::ref items_of(PyObject* obj) noexcept {
@@ -30,21 +43,22 @@ TENON_INLINE py::ref items_of(PyObject* obj) noexcept {
     return py::ref::take(foreign_code([&] { return PySequence_Tuple(obj); }));
 }
 
-TENON_INLINE loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept {
+/// The integer that an object is, by the function of CPython's that reads one.
+template <class Integer>
+[[nodiscard]] loading load_integer(PyObject* obj, Integer& out, bool& ran_code,
+                                   Integer (*read)(PyObject*)) noexcept {
     if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
     ran_code = !PyLong_CheckExact(obj);
     const py::ref number = py::ref::take(py::call::index(obj));
     if (!number) return refuse_or_raise();
-    out = PyLong_AsLongLong(number.get());
-    return out == -1 && PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::done;
+    out = read(number.get());
+    return out == static_cast<Integer>(-1) && PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::done;
+}
+TENON_INLINE loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept {
+    return load_integer(obj, out, ran_code, &PyLong_AsLongLong);
 }
 TENON_INLINE loading load_number(PyObject* obj, unsigned long long& out, bool& ran_code) noexcept {
-    if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
-    ran_code = !PyLong_CheckExact(obj);
-    const py::ref number = py::ref::take(py::call::index(obj));
-    if (!number) return refuse_or_raise();
-    out = PyLong_AsUnsignedLongLong(number.get());
-    return PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::done;
+    return load_integer(obj, out, ran_code, &PyLong_AsUnsignedLongLong);
 }
 TENON_INLINE loading load_number(PyObject* obj, double& out, bool& ran_code) noexcept {
     if (PyFloat_CheckExact(obj)) {

@@ -2,8 +2,12 @@
 // may be.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <tenon/bind/argument.hpp>
@@ -13,13 +17,86 @@
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include "conversion.hpp"
 #include "record.hpp"
-#include "second_look.hpp"
+#include "words.hpp"
 
 namespace tenon::bind {
+
+// --- memory that arrays keep
+// ---------------------------------------------------------------------------------
+
+/// The memory, and the object of the library it belongs to. Shared by copies of an array.
+struct held {
+    held(tensor&& m, keep_alive&& l) noexcept : memory(std::move(m)), like(std::move(l)) {}
+    tensor memory;
+    keep_alive like;
+    std::atomic<unsigned> holders{1};
+};
+
+/// Throws `std::bad_alloc`.
+[[nodiscard]] inline found keep_memory(tensor&& memory, keep_alive&& like, unsigned index) {
+    auto* const made = new held(std::move(memory), std::move(like));
+    return {&made->memory, static_cast<PyObject*>(made->like.subject()), index, holder(made)};
+}
+
+// --- the second look
+// -------------------------------------------------------------------------------------------
+
+/// What came of a second look; the later, the worse.
+enum class sight : unsigned char {
+    same,
+    unclear,  ///< it takes code of others to tell: hold it
+    changed,
+};
+
+/// Two descriptions of the same elements in the same memory.
+[[nodiscard]] inline bool is_same_memory(const tensor_ref& a, const tensor_ref& b) noexcept {
+    if (a.dtype() != b.dtype() || a.device() != b.device() || !std::ranges::equal(a.shape(), b.shape()))
+        return false;
+    for (std::size_t i = 0; i < a.shape().size(); ++i)
+        if (a.shape(i) > 1 && a.stride(i) != b.stride(i)) return false;
+    return a.empty() || a.data() == b.data();
+}
+
+/// Looks at an object again that was borrowed as `taken`: at NumPy's struct, or by the exchange table of a
+/// library that is known to do no more than fill a struct in.
+[[nodiscard]] inline sight look_again(PyObject* obj, const tensor_ref& taken, bool writable) noexcept {
+    if (py::numpy::is_array(obj))
+        return py::numpy::still_shows(obj, taken, writable) ? sight::same : sight::changed;
+    const py::type_plan* const plan = py::known_plan(Py_TYPE(obj));
+    if (plan == nullptr || plan->direct != py::direct_way::exchange_table || !plan->only_fills ||
+        plan->guards.flags == nullptr || plan->guards.asked ||
+        plan->table->dltensor_from_py_object_no_sync == nullptr)
+        return sight::unclear;
+    const py::torch_flags& flags = *plan->guards.flags;
+    if (flags.is_mode_in_force()) return sight::unclear;
+    py::acquired now;
+    error why{};
+    const py::rung_result got =
+        py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now, why);
+    if (got == py::rung_result::raised) PyErr_Clear();
+    const bool still = got == py::rung_result::taken && is_same_memory(now, taken) &&
+                       !flags.is_lazy(obj, now.dtype().is_complex()) &&
+                       (!writable || !flags.requires_grad(obj));
+    return still ? sight::same : sight::changed;
+}
+
+TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
+    const std::string text = "tenon: an argument (" + type_name(obj) +
+                             ") changed while the other arguments were read: its memory, shape or element "
+                             "type is another now; convert the other arguments before the call, or pass a "
+                             "copy";
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, text.c_str());
+} catch (...) {
+    py::raise_caught();
+}
+
+// --- loading
+// -----------------------------------------------------------------------------------------------------
 
 /// Borrows `obj` as `wanted` would have it, without checking that it is so. False with an exception set, or
 /// `no_array` if that is all that is to be said.
@@ -137,10 +214,27 @@ struct loader {
         py::acquired& got = (new (a.room_) array_room)->got;
         a.content_ = argument::content::array;
         got.quiet = true;
+        got.owning = a.owning_;
         got.looking = PyCapsule_CheckExact(obj);
         const bool reached = reach(obj, spec().wanted.writable, got);
         a.ran_code_ = a.ran_code_ || got.ran_code;
         return reached ? loading::done : refuse_import(obj, spec(), got.no_array, why);
+    }
+    /// `to_keep`: the memory must outlive the object's own time.
+    [[nodiscard]] loading load_any(PyObject* obj, bool may_convert, bool to_keep,
+                                   note_ptr& why) const noexcept {
+        a.owning_ = to_keep;
+        return a.type_->kind == parameter_kind::array ? load_array(obj, may_convert, why)
+                                                      : load_tensor(obj, why);
+    }
+    /// What was loaded to be kept, as a tensor; nullopt with an exception set.
+    [[nodiscard]] std::optional<tensor> take() const noexcept {
+        std::optional<tensor> out;
+        if (a.content_ == argument::content::tensor)
+            out = std::move(*a.kept_);
+        else if (auto ok = tensor::keep(room().got, room().got.owner, out); !ok)
+            py::raise(ok.error());
+        return out;
     }
     /// The first alternative that takes it as it is, else the first that takes it converted.
     [[nodiscard]] loading load_array(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {

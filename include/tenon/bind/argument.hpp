@@ -90,12 +90,14 @@ public:
 
 private:
     friend struct loader;
+    friend loading load_kept(PyObject*, const parameter_type&, bool, found&) noexcept;
     TENON_API void clear() noexcept;
 
     enum class content : std::uint8_t { nothing, array, tensor };
 
     bool keeps_ = false;  ///< what is in the room must be destroyed
     bool waits_ = false;
+    bool owning_ = false;    ///< what is loaded is to be kept
     bool ran_code_ = false;  ///< code of others may have run while it was loaded
     content content_ = content::nothing;
     unsigned index_ = 0;

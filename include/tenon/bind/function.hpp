@@ -134,7 +134,7 @@ private:
         }
     }
     template <class Arg>
-    static bool load(bind::room_for<Arg>& room, PyObject* obj, std::size_t index) noexcept {
+    static bool load(bind::room_for<Arg>& room, PyObject* obj, std::size_t index) {
         const bind::loading answer = room.load(obj, true);
         if (answer == bind::loading::done) [[likely]]
             return true;

@@ -115,19 +115,6 @@ inline constexpr bool takes_arrays_by = false;
 template <class Return, class... Args>
 inline constexpr bool takes_arrays_by<Return (*)(Args...)> = takes_arrays<Args...>;
 
-/// The function object, not hooked yet.
-template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_unhooked(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
-    if constexpr (takes_arrays<Args...>) {
-        using guard =
-            typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
-        return nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
-                                              without_guard(extra)...);
-    } else {
-        return nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
-    }
-}
-
 /// Takes from an extra of the binder's what it says of the parameters from `next` to `end`.
 template <class Extra>
 [[nodiscard]] parameter* take_words(const Extra& extra, parameter* next, parameter* end) noexcept {
@@ -145,33 +132,34 @@ inline constexpr std::uint8_t stars_of = std::is_same_v<std::remove_cvref_t<Arg>
                                          : std::is_same_v<std::remove_cvref_t<Arg>, nanobind::kwargs> ? 2
                                                                                                       : 0;
 
-/// Hooks a function object, of which this is the overload that is new.
-template <class Return, class... Args, class... Extra>
-void hook(PyObject* made, PyObject* before, Return (*)(Args...), const Extra&... extra) {
+/// The function object, which explains what it refuses if it, or `before`, which it overloads, takes arrays.
+template <class Target, class Fn, class Return, class... Args, class... Extra>
+[[nodiscard]] nanobind::object make_function(PyObject* before, Fn&& fn, Return (*signature)(Args...),
+                                             const Extra&... extra) {
+    nanobind::object made;
+    if constexpr (takes_arrays<Args...>) {
+        using guard =
+            typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
+        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
+                                              without_guard(extra)...);
+    } else {
+        made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
+    }
     parameter all[sizeof...(Args) + 1] = {{nullptr, &type_of<Args>, stars_of<Args>}..., {}};
     [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
     if (next != all) all[0].name = "self";
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
-    hook_function(made, before, all, sizeof...(Args), needed_hooking<Args...>);
-}
-
-/// The function object, which explains what it refuses if it takes arrays.
-template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_function(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
-    nanobind::object made = make_unhooked<Target>(std::forward<Fn>(fn), signature, extra...);
-    hook(made.ptr(), nullptr, signature, extra...);
+    hook_function(made.ptr(), before, all, sizeof...(Args), needed_hooking<Args...>);
     return made;
 }
 
-/// Defines a function, which explains what it refuses if it, or what it overloads, takes arrays.
-template <class Target, class Fn, class Return, class... Args, class... Extra>
-void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
+/// Defines a function in a scope, where it may overload another.
+template <class Target, class Fn, class Signature, class... Extra>
+void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
     const py::ref before = py::ref::take(py::call::attr(scope.value, name.value));
     if (!before) PyErr_Clear();
-    const nanobind::object made =
-        make_unhooked<Target>(std::forward<Fn>(fn), signature, scope, name, extra...);
-    hook(made.ptr(), before.get(), signature, extra...);
+    (void)make_function<Target>(before.get(), std::forward<Fn>(fn), signature, scope, name, extra...);
 }
 
 /// A member function as a function of the object and the arguments; and its signature.
@@ -265,14 +253,14 @@ void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const n
 template <typename Target = void, typename Return, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Args...>
 object cpp_function(Return (*f)(Args...), const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(f, f, "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, f, f, "", m, extra...);
 }
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
     requires tenon::bind::takes_arrays_by<tenon::bind::signature_of<Func>>
 object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(std::forward<Func>(f), tenon::bind::signature_of<Func>(nullptr),
-                                              "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, std::forward<Func>(f),
+                                              tenon::bind::signature_of<Func>(nullptr), "", m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Args...>

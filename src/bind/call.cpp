@@ -1,5 +1,6 @@
-// src/bind/hook.cpp: a binder's function object, made to explain what it refuses; what it takes costs a jump
-// more.
+// src/bind/call.cpp: the notes of a call, and a binder's function object that is made to explain by them what
+// it refuses; what it takes costs a jump more.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -18,6 +19,77 @@
 #include "record.hpp"
 
 namespace tenon::bind {
+
+TENON_INLINE call_frame::call_frame() noexcept : outer_(notes_here()) {
+    notes_here() = {nullptr, nullptr, outer_.calls + 1};
+}
+
+TENON_INLINE call_frame::~call_frame() {
+    call_notes& here = notes_here();
+    note* const dropped = here.first;
+    here = outer_;
+    if (dropped == nullptr) [[likely]]
+        return;
+    const py::error_guard aside;
+    drop_notes(dropped);
+}
+
+TENON_INLINE PyObject* call_frame::end(PyObject* result) noexcept {
+    PyObject* const waiting = std::exchange(notes_here().put_off, nullptr);
+    if (waiting == nullptr) [[likely]]
+        return result;
+    PyErr_Clear();
+    py::call::drop(result);
+    py::restore_exception(py::ref::take(waiting));
+    return nullptr;
+}
+
+TENON_INLINE bool is_call_noted() noexcept { return notes_here().calls != 0; }
+
+TENON_INLINE bool is_put_off() noexcept { return notes_here().put_off != nullptr; }
+
+TENON_INLINE void put_off() noexcept {
+    call_notes& here = notes_here();
+    if (here.calls == 0)
+        py::call::write_unraisable();
+    else if (here.put_off != nullptr)
+        PyErr_Clear();  // the first one stands
+    else
+        here.put_off = py::pending_exception().release();
+}
+
+TENON_INLINE void forget_notes() noexcept {
+    call_notes& here = notes_here();
+    if (here.calls != 0 || here.first == nullptr) return;
+    const py::error_guard aside;
+    drop_notes(std::exchange(here.first, nullptr));
+}
+
+TENON_INLINE void add_overload(overload_list& list, const parameter* parameters, unsigned count) {
+    known_overload& made = list.all.emplace_back();
+    bool is_behind_args = false;
+    for (unsigned i = 0; i < count; ++i) {
+        known_parameter& p = made.parameters.emplace_back();
+        p.is = parameters[i];
+        p.is.is_keyword_only = p.is.is_keyword_only || is_behind_args;
+        is_behind_args = is_behind_args || p.is.stars == 1;
+        const bool has_self = made.parameters.front().name == "self";
+        p.name = p.is.name != nullptr ? p.is.name : "arg" + std::to_string(i - (has_self ? 1U : 0U));
+        p.is.name = nullptr;  // the binder's: it may go
+    }
+}
+
+TENON_INLINE bool raise_noted(const char* function, const parameter* parameters, PyObject* const* values,
+                              unsigned count) noexcept try {
+    overload_list one;
+    add_overload(one, parameters, count);
+    refusal why = why_not_values(one.all.front(), {values, values + count});
+    forget_notes();
+    return PyErr_Occurred() != nullptr || raise_for_one(function != nullptr ? function : "", std::move(why));
+} catch (...) {
+    py::raise_caught();
+    return true;
+}
 
 /// Functions that stand in front of a binder's own, one for each of those. A binder has a handful for all the
 /// functions it makes, so a few places do; when there are more, the rest keep their own messages.
