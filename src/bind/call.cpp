@@ -83,8 +83,8 @@ TENON_INLINE bool raise_noted(const char* function, const parameter* parameters,
                               unsigned count) noexcept try {
     overload_list one;
     add_overload(one, parameters, count);
-    refusal why = why_not_values(one.all.front(), {values, values + count});
-    forget_notes();
+    explainer notes(true);
+    refusal why = why_not_values(notes, one.all.front(), {values, values + count});
     return PyErr_Occurred() != nullptr || raise_for_one(function != nullptr ? function : "", std::move(why));
 } catch (...) {
     py::raise_caught();
@@ -178,7 +178,8 @@ TENON_INLINE const parameter_type* const* types_of_overload(const void* overload
 }
 
 /// Explains what a function of nanobind's raised, if it refused its arguments.
-TENON_COLD inline void explain_function(PyObject* self, const call_arguments& given) noexcept try {
+TENON_COLD inline void explain_function(PyObject* self, const call_arguments& given, bool consumes) noexcept
+    try {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
     overload_list known = function_registry::here().find(self);
     py::ref raised = py::pending_exception();
@@ -186,7 +187,7 @@ TENON_COLD inline void explain_function(PyObject* self, const call_arguments& gi
     const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     PyErr_Clear();
     py::restore_exception(std::move(raised));
-    explain_pending(given, known, text != nullptr ? text : "");
+    explain_pending(given, known, text != nullptr ? text : "", consumes);
 } catch (...) {
     py::raise_caught();
 }
@@ -202,12 +203,12 @@ struct function_stand {
             call_frame notes;
             PyObject* const result = notes.end(original(self, args, nargsf, names));
             if (result == nullptr) [[unlikely]]
-                explain_function(self, {args, count, names});
+                explain_function(self, {args, count, names}, false);
             return result;
         } else {
             PyObject* const result = original(self, args, nargsf, names);
             if (result == nullptr) [[unlikely]] {
-                explain_function(self, {args, count, names});
+                explain_function(self, {args, count, names}, true);
                 forget_notes();
             }
             return result;
@@ -224,7 +225,7 @@ TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& 
     overload_list known;
     const overload_lister lister = definition_lister.load();
     const char* const name = lister != nullptr ? lister(self, known) : "";
-    explain_pending(given, known, name);
+    explain_pending(given, known, name, false);
 } catch (...) {
     py::raise_caught();
 }

@@ -63,7 +63,7 @@ struct call_arguments {
 }
 
 /// Why the values, null for one that is missing, do not fit the parameters that they stand for.
-[[nodiscard]] inline refusal why_not_values(const known_overload& overload,
+[[nodiscard]] inline refusal why_not_values(explainer& notes, const known_overload& overload,
                                             const std::vector<PyObject*>& values) {
     refusal out;
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -74,7 +74,7 @@ struct call_arguments {
         if (values[i] == nullptr)
             out.text = who + " is missing";
         else if (is_ours(p.is))
-            out = why_not(values[i], *p.is.type, who, p.name);
+            out = notes.why_not(values[i], *p.is.type, who, p.name);
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
     return out;
@@ -82,8 +82,8 @@ struct call_arguments {
 
 /// Why a call does not fit an overload, as far as that is known. The first `skipped` parameters are not
 /// counted (the `self` of a constructor).
-[[nodiscard]] inline refusal why_not_overload(const known_overload& overload, const call_arguments& given,
-                                              Py_ssize_t skipped) {
+[[nodiscard]] inline refusal why_not_overload(explainer& notes, const known_overload& overload,
+                                              const call_arguments& given, Py_ssize_t skipped) {
     const std::vector<known_parameter>& parameters = overload.parameters;
     std::vector<PyObject*> values(parameters.size(), nullptr);
     refusal out;
@@ -116,7 +116,7 @@ struct call_arguments {
             return out;
         }
     }
-    return why_not_values(overload, values);
+    return why_not_values(notes, overload, values);
 }
 
 /// The signatures in a binder's message, or nothing when it is not one of those.
@@ -172,8 +172,8 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 
 /// Raises the reasons, each under its signature. False when there is nothing to say that the binder has not,
 /// and no exception is pending.
-[[nodiscard]] inline bool raise_listed(const listed_overloads& listed, const call_arguments& given,
-                                       const overload_list& known) {
+[[nodiscard]] inline bool raise_listed(explainer& notes, const listed_overloads& listed,
+                                       const call_arguments& given, const overload_list& known) {
     const std::size_t count = listed.signatures.size();
     if (known.all.size() < count) return false;
     // Binders leave out the first: a `__new__` that they have made themselves.
@@ -183,7 +183,7 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     std::string list;
     py::ref cause;
     for (std::size_t i = 0; i < count; ++i, ++overload) {
-        refusal why = why_not_overload(*overload, given, skipped);
+        refusal why = why_not_overload(notes, *overload, given, skipped);
         if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
         concerns_arrays =
             concerns_arrays ||
@@ -205,16 +205,17 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 
 /// Gives the pending TypeError of a binder the reasons why no overload took the arguments. What is not such
 /// an exception, concerns no array, or is of another function than `name`, stays as it is: the function may
-/// have run, and called that.
-inline void explain_pending(const call_arguments& given, const overload_list& known,
-                            std::string_view name) noexcept try {
+/// have run, and called that. `consumes` as an explainer does.
+inline void explain_pending(const call_arguments& given, const overload_list& known, std::string_view name,
+                            bool consumes) noexcept try {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
     py::ref original = py::pending_exception();
     if (!original) return;
     const std::string message = text_of_exception(original.get());
     if (PyErr_Occurred() != nullptr) return;
     const auto listed = listed_overloads::in(message);
-    if (listed && listed->function == name && raise_listed(*listed, given, known)) return;
+    explainer notes(consumes);
+    if (listed && listed->function == name && raise_listed(notes, *listed, given, known)) return;
     py::restore_exception(std::move(original));
 } catch (...) {
     py::raise_caught();

@@ -128,17 +128,4 @@ inline void add_note(note_ptr made, const parameter_type& type) noexcept {
     here.first = made.release();
 }
 
-/// What was noted of an object for a parameter, or null. It stays where it is.
-[[nodiscard]] inline const note* find_note(const parameter_type& type, PyObject* obj) noexcept {
-    for (const note* n = notes_here().first; n != nullptr; n = n->next)
-        if (n->type == &type && n->object.get() == obj) return n;
-    return nullptr;
-}
-/// Whatever was noted for a parameter, of whichever object.
-[[nodiscard]] inline const note* find_note(const parameter_type& type) noexcept {
-    for (const note* n = notes_here().first; n != nullptr; n = n->next)
-        if (n->type == &type) return n;
-    return nullptr;
-}
-
 }  // namespace tenon::bind

@@ -169,121 +169,142 @@ inline void write_list(std::string& out, extents numbers) {
     return out;
 }
 
-[[nodiscard]] refusal why_not(PyObject* obj, const parameter_type& type, const std::string& who,
-                              const std::string& name);
-
-[[nodiscard]] inline refusal why_not_item(PyObject* item, const parameter_type& type, const std::string& who,
-                                          const std::string& name, const std::string& where) {
-    return why_not(item, type, who + ", item " + where, name + "[" + where + "]");
-}
-
-/// An item that was noted, of a container that makes its items anew whenever it is asked for them.
-[[nodiscard]] inline refusal why_not_any(const parameter_type& container, const std::string& who,
-                                         const std::string& name) {
-    for (unsigned i = 0; i < container.count; ++i) {
-        const parameter_type& part = *container.parts[i];
-        const note* const noted = find_note(part);
-        if (noted != nullptr) return in_words(*noted, part, who + ", an item", name + "[...]");
+/// Finds the reasons among the notes, which are its own meanwhile: putting them into words runs code of
+/// others, and what that is refused is none of them.
+class explainer {
+public:
+    /// `consumes`: what has been told is dropped, since the notes are not only of the call that is explained.
+    explicit explainer(bool consumes) noexcept
+        : notes_(std::exchange(notes_here().first, nullptr)), consumes_(consumes) {}
+    ~explainer() {
+        call_notes& here = notes_here();
+        if (here.calls == 0) {
+            const py::error_guard aside;
+            drop_notes(notes_);
+        } else if (notes_ != nullptr) {
+            note* last = notes_;
+            while (last->next != nullptr) last = last->next;
+            last->next = std::exchange(here.first, notes_);
+        }
     }
-    return {};
-}
+    explainer(const explainer&) = delete;
+    explainer& operator=(const explainer&) = delete;
 
-[[nodiscard]] inline refusal why_not_mapping(PyObject* obj, const parameter_type& type,
-                                             const std::string& who, const std::string& name) {
-    refusal out;
-    if (!PyDict_Check(obj)) {
-        out.text = who + " is not a dict of arrays: expected each to be " + words_of(*type.parts[0]) +
-                   ", got " + type_name(obj);
-        return out;
-    }
-    PyObject *key = nullptr, *value = nullptr;
-    const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
-    for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
-        // Whoever asks the collector finds the copy, too, and may empty it.
-        const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
-        const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
-        if (text == nullptr) {
-            PyErr_Clear();
-            out.text = who + " has a key that is no text: got " + type_name(key);
+    /// Why `obj`, which stands for a parameter of this type, does not fit, as far as that was noted. `who` is
+    /// what the sentence begins with ("argument 'x'"), `name` what the advice calls the array. An exception
+    /// is left pending, and no text, when one has come up that ends the call.
+    [[nodiscard]] refusal why_not(PyObject* obj, const parameter_type& type, const std::string& who,
+                                  const std::string& name) {
+        if (obj == Py_None && type.accepts_none) return {};
+        switch (type.kind) {
+            case parameter_kind::foreign:
+                return {};
+            case parameter_kind::one_of:
+                return why_not_one_of(obj, type, who, name);
+            case parameter_kind::mapping:
+                return why_not_mapping(obj, type, who, name);
+            case parameter_kind::list:
+            case parameter_kind::tuple:
+                return why_not_sequence(obj, type, who, name);
+            case parameter_kind::array:
+            case parameter_kind::tensor:
+                break;
+        }
+        refusal out;
+        if (obj == Py_None) {
+            out.text = sentence_of(who, name) + "is None: expected " + words_of(type) + "; pass an array";
             return out;
         }
-        out = why_not_item(value, *type.parts[0], who, name, quoted(text));
-        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
-    }
-    return why_not_any(type, who, name);
-}
-
-[[nodiscard]] inline refusal why_not_sequence(PyObject* obj, const parameter_type& type,
-                                              const std::string& who, const std::string& name) {
-    refusal out;
-    const py::ref items = items_of(obj);  // what is asked may change the list
-    if (!items) {
-        if (py::is_no_answer_pending()) return out;
-        PyErr_Clear();
-        out.text = who + " is not a list of arrays: expected each to be " + words_of(*type.parts[0]) +
-                   ", got " + type_name(obj);
+        const note* noted = notes_;
+        while (noted != nullptr && (noted->type != &type || noted->object.get() != obj)) noted = noted->next;
+        if (noted != nullptr) out = in_words(*noted, type, who, name);
+        if (consumes_) const note_ptr told = take_note(notes_, type, obj);
         return out;
     }
-    const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
-    const bool is_tuple = type.kind == parameter_kind::tuple;
-    if (is_tuple && count != type.count) {
-        out.text = who + " has the wrong length: expected " + std::to_string(type.count) + " items, got " +
-                   std::to_string(count);
-        return out;
-    }
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        const parameter_type& part = *type.parts[is_tuple ? i : 0];
-        out = why_not_item(PyTuple_GET_ITEM(items.get(), i), part, who, name, std::to_string(i));
-        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
-    }
-    return why_not_any(type, who, name);
-}
 
-/// What speaks against the first of several kinds of parameter, but nothing against a container if it is
-/// none: the others may have been meant.
-[[nodiscard]] inline refusal why_not_one_of(PyObject* obj, const parameter_type& type, const std::string& who,
-                                            const std::string& name) {
-    const bool is_container = PyList_Check(obj) || PyTuple_Check(obj) || PyDict_Check(obj);
-    refusal first;
-    for (unsigned i = 0; i < type.count; ++i) {
-        const parameter_type& part = *type.parts[i];
-        if (part.kind == parameter_kind::foreign) return {};
-        const bool wants_container =
-            part.kind != parameter_kind::array && part.kind != parameter_kind::tensor;
-        refusal why = wants_container == is_container ? why_not(obj, part, who, name) : refusal{};
-        if (PyErr_Occurred() != nullptr) return {};
-        if (first.text.empty()) first = std::move(why);
+private:
+    [[nodiscard]] refusal why_not_item(PyObject* item, const parameter_type& type, const std::string& who,
+                                       const std::string& name, const std::string& where) {
+        return why_not(item, type, who + ", item " + where, name + "[" + where + "]");
     }
-    return first;
-}
+    /// An item that was noted, of a container that makes its items anew whenever it is asked for them.
+    [[nodiscard]] refusal why_not_any(const parameter_type& container, const std::string& who,
+                                      const std::string& name) const {
+        for (const note* n = notes_; n != nullptr; n = n->next)
+            for (unsigned i = 0; i < container.count; ++i)
+                if (n->type == container.parts[i])
+                    return in_words(*n, *n->type, who + ", an item", name + "[...]");
+        return {};
+    }
+    [[nodiscard]] refusal why_not_mapping(PyObject* obj, const parameter_type& type, const std::string& who,
+                                          const std::string& name) {
+        refusal out;
+        if (!PyDict_Check(obj)) {
+            out.text = who + " is not a dict of arrays: expected each to be " + words_of(*type.parts[0]) +
+                       ", got " + type_name(obj);
+            return out;
+        }
+        PyObject *key = nullptr, *value = nullptr;
+        const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
+        for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
+            // Whoever asks the collector finds the copy, too, and may empty it.
+            const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
+            const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+            if (text == nullptr) {
+                PyErr_Clear();
+                out.text = who + " has a key that is no text: got " + type_name(key);
+                return out;
+            }
+            out = why_not_item(value, *type.parts[0], who, name, quoted(text));
+            if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+        }
+        return why_not_any(type, who, name);
+    }
+    [[nodiscard]] refusal why_not_sequence(PyObject* obj, const parameter_type& type, const std::string& who,
+                                           const std::string& name) {
+        refusal out;
+        const py::ref items = items_of(obj);  // what is asked may change the list
+        if (!items) {
+            if (py::is_no_answer_pending()) return out;
+            PyErr_Clear();
+            out.text = who + " is not a list of arrays: expected each to be " + words_of(*type.parts[0]) +
+                       ", got " + type_name(obj);
+            return out;
+        }
+        const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+        const bool is_tuple = type.kind == parameter_kind::tuple;
+        if (is_tuple && count != type.count) {
+            out.text = who + " has the wrong length: expected " + std::to_string(type.count) +
+                       " items, got " + std::to_string(count);
+            return out;
+        }
+        for (Py_ssize_t i = 0; i < count; ++i) {
+            const parameter_type& part = *type.parts[is_tuple ? i : 0];
+            out = why_not_item(PyTuple_GET_ITEM(items.get(), i), part, who, name, std::to_string(i));
+            if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+        }
+        return why_not_any(type, who, name);
+    }
+    /// What speaks against the first of several kinds of parameter that the object may have been meant for,
+    /// as long as nobody else's is among them.
+    [[nodiscard]] refusal why_not_one_of(PyObject* obj, const parameter_type& type, const std::string& who,
+                                         const std::string& name) {
+        const bool is_container = PyList_Check(obj) || PyTuple_Check(obj) || PyDict_Check(obj);
+        refusal first;
+        for (unsigned i = 0; i < type.count; ++i) {
+            const parameter_type& part = *type.parts[i];
+            if (part.kind == parameter_kind::foreign) return {};
+            const bool wants_container =
+                part.kind != parameter_kind::array && part.kind != parameter_kind::tensor;
+            if (wants_container != is_container || !first.text.empty()) continue;
+            first = why_not(obj, part, who, name);
+            if (PyErr_Occurred() != nullptr) return {};
+        }
+        return first;
+    }
 
-/// Why `obj`, which stands for a parameter of this type, does not fit, as far as that was noted. `who` is
-/// what the sentence begins with ("argument 'x'"), `name` what the advice calls the array. An exception is
-/// left pending, and no text, when one has come up that ends the call.
-[[nodiscard]] inline refusal why_not(PyObject* obj, const parameter_type& type, const std::string& who,
-                                     const std::string& name) {
-    if (obj == Py_None && type.accepts_none) return {};
-    switch (type.kind) {
-        case parameter_kind::foreign:
-            return {};
-        case parameter_kind::one_of:
-            return why_not_one_of(obj, type, who, name);
-        case parameter_kind::mapping:
-            return why_not_mapping(obj, type, who, name);
-        case parameter_kind::list:
-        case parameter_kind::tuple:
-            return why_not_sequence(obj, type, who, name);
-        case parameter_kind::array:
-        case parameter_kind::tensor:
-            break;
-    }
-    refusal out;
-    if (obj == Py_None) {
-        out.text = sentence_of(who, name) + "is None: expected " + words_of(type) + "; pass an array";
-        return out;
-    }
-    const note* const noted = find_note(type, obj);
-    return noted != nullptr ? in_words(*noted, type, who, name) : std::move(out);
-}
+    note* notes_;
+    bool consumes_;
+};
 
 }  // namespace tenon::bind
