@@ -5,3 +5,4 @@
 #include "bind/array.cpp"
 #include "bind/call.cpp"
 #include "bind/function.cpp"
+#include "py/python_error.cpp"

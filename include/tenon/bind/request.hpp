@@ -5,3 +5,4 @@
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/conversion.hpp>
 #include <tenon/bind/properties.hpp>
+#include <tenon/py/python_error.hpp>

@@ -2,6 +2,11 @@
 #pragma once
 
 #include <exception>
+#include <type_traits>
+#include <utility>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/value/error.hpp>
 
 namespace tenon::py {
 
@@ -11,5 +16,19 @@ class python_error : public std::exception {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
 };
+
+namespace detail {
+/// Raises the error as its Python exception, and throws `python_error`.
+[[noreturn]] TENON_API void throw_raised(const error& e);
+}  // namespace detail
+
+/// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
+/// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.
+template <class T>
+[[nodiscard]] TENON_NO_DANGLING T or_raise(result<T>&& r) {
+    if (!r) [[unlikely]]
+        detail::throw_raised(r.error());
+    if constexpr (!std::is_void_v<T>) return std::move(*r);
+}
 
 }  // namespace tenon::py

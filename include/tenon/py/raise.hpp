@@ -64,17 +64,6 @@ inline std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexce
     return raise_no_memory();
 }
 
-/// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
-/// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.
-template <class T>
-[[nodiscard]] TENON_NO_DANGLING T or_raise(result<T>&& r) {
-    if (!r) [[unlikely]] {
-        raise(r.error(), "tenon: ");
-        throw python_error();
-    }
-    if constexpr (!std::is_void_v<T>) return std::move(*r);
-}
-
 /// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is
 /// pending already stands.
 TENON_COLD inline void raise_caught() noexcept {
