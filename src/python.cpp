@@ -2,6 +2,10 @@
 #include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
 #include "for_size.hpp"
 
+#include "bind/argument.cpp"
+#include "bind/array.cpp"
+#include "bind/call.cpp"
+#include "bind/function.cpp"
 #include "py/export/capsule.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
