@@ -194,36 +194,12 @@ TENON_COLD inline void explain_function(PyObject* self, const call_arguments& gi
     py::raise_caught();
 }
 
-template <bool KeepsNotes>
-struct function_stand {
-    template <std::size_t I>
-    static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
-        const auto original = stand_ins<vectorcallfunc, function_stand>::template original<I>();
-        // The highest bits are flags, CPython's and the binder's.
-        const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
-        if constexpr (KeepsNotes) {
-            call_frame notes;
-            PyObject* const result = notes.end(original(self, args, nargsf, names));
-            if (result == nullptr) [[unlikely]]
-                explain_function(self, {args, count, names}, false);
-            return result;
-        } else {
-            PyObject* const result = original(self, args, nargsf, names);
-            if (result == nullptr) [[unlikely]] {
-                explain_function(self, {args, count, names}, true);
-                forget_notes();
-            }
-            return result;
-        }
-    }
-};
-template <bool KeepsNotes>
-using function_stand_ins = stand_ins<vectorcallfunc, function_stand<KeepsNotes>>;
-
 /// How pybind11's functions are listed: the same for all of them.
 TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
 
-TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& given) noexcept try {
+/// The same of a function of pybind11's, which always keeps notes.
+TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& given, bool) noexcept try {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
     overload_list known;
     const overload_lister lister = definition_lister.load();
     const char* const name = lister != nullptr ? lister(self, known) : "";
@@ -232,17 +208,32 @@ TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& 
     py::raise_caught();
 }
 
-struct fast_definition_stand {
+/// In front of what is called as by vectorcall.
+template <auto Explain, bool KeepsNotes>
+struct vectorcall_stand {
     template <std::size_t I>
-    static PyObject* call(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
-        const auto original = stand_ins<vectorcallfunc, fast_definition_stand>::template original<I>();
-        call_frame notes;
-        PyObject* const result = notes.end(original(self, args, count, names));
-        if (result == nullptr) [[unlikely]]
-            explain_definition(self, {args, static_cast<Py_ssize_t>(count), names});
-        return result;
+    static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
+        const auto original = stand_ins<vectorcallfunc, vectorcall_stand>::template original<I>();
+        // The highest bits are flags, CPython's and the binder's.
+        const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
+        if constexpr (KeepsNotes) {
+            call_frame notes;
+            PyObject* const result = notes.end(original(self, args, nargsf, names));
+            if (result == nullptr) [[unlikely]]
+                Explain(self, {args, count, names}, false);
+            return result;
+        } else {
+            PyObject* const result = original(self, args, nargsf, names);
+            if (result == nullptr) [[unlikely]] {
+                Explain(self, {args, count, names}, true);
+                forget_notes();
+            }
+            return result;
+        }
     }
 };
+template <bool KeepsNotes>
+using function_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<&explain_function, KeepsNotes>>;
 
 struct slow_definition_stand {
     template <std::size_t I>
@@ -273,7 +264,7 @@ private:
                 values.push_back(value);
             }
         }
-        explain_definition(self, {values.data(), PyTuple_GET_SIZE(args), names.get()});
+        explain_definition(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
     } catch (...) {
         py::raise_caught();
     }
@@ -314,7 +305,7 @@ TENON_INLINE bool hook_definition(PyMethodDef& definition, overload_lister liste
     constexpr int slow = METH_VARARGS | METH_KEYWORDS;
     // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
     if ((definition.ml_flags & fast) == fast)
-        return swap(std::type_identity<fast_definition_stand>{}, vectorcallfunc{});
+        return swap(std::type_identity<vectorcall_stand<&explain_definition, true>>{}, vectorcallfunc{});
     if ((definition.ml_flags & slow) == slow)
         return swap(std::type_identity<slow_definition_stand>{}, PyCFunctionWithKeywords{});
     return false;
