@@ -1,6 +1,5 @@
 // src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in the project that uses
 // it.
-#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
 #include "for_size.hpp"
 
 #include "gpu/stream.cpp"

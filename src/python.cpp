@@ -1,5 +1,4 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
-#include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
 #include "for_size.hpp"
 
 #include "bind/argument.cpp"

@@ -26,21 +26,22 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.set_defaults(run=_test)
 
 
-def _add_folders(made: argparse.ArgumentParser) -> None:
+def _add_paths(made: argparse.ArgumentParser) -> None:
     texts = {
         _paths.include_dir: "print the folder of the C++ headers, for the compiler's -I",
+        _paths.sources: "print the C++ file to add to a build that has no CMake: what the headers declare, it does",
         _paths.cmake_dir: "print the folder of the CMake package, for CMake's tenon_DIR",
         _paths.pkgconfig_dir: "print the folder of tenon.pc, for PKG_CONFIG_PATH",
     }
     one = made.add_mutually_exclusive_group()
-    for folder, text in texts.items():
-        option = "--" + folder.__name__.replace("_", "-")
-        one.add_argument(option, action="store_const", const=folder, dest="folder", help=text)
+    for path, text in texts.items():
+        option = "--" + path.__name__.replace("_", "-")
+        one.add_argument(option, action="store_const", const=path, dest="path", help=text)
 
 
-def _print_folder(folder: Callable[[], str]) -> int:
+def _print_path(path: Callable[[], str]) -> int:
     try:
-        print(folder())
+        print(path())
     except FileNotFoundError as error:
         print(f"python -m tenon: {error}", file=sys.stderr)
         return 1
@@ -51,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the command line, with all its commands."""
     made = argparse.ArgumentParser(prog="python -m tenon", description=tenon.__doc__)
     made.add_argument("--version", action="version", version=f"tenon {tenon.__version__}")
-    _add_folders(made)
+    _add_paths(made)
     commands = made.add_subparsers(title="commands", metavar="COMMAND")
     _add_test(commands)
     return made
@@ -61,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns the exit status. Without one, shows which there are."""
     made = parser()
     asked = made.parse_args(arguments)
-    if asked.folder is not None:
-        return _print_folder(asked.folder)
+    if asked.path is not None:
+        return _print_path(asked.path)
     if not hasattr(asked, "run"):
         made.print_help()
         return 0

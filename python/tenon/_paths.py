@@ -1,5 +1,5 @@
 # python/tenon/_paths.py: where an installed package keeps what C++ projects build with (by cmake/install.cmake).
-"""Where the C++ headers and the files of the build tools are."""
+"""Where the C++ headers, the source behind them and the files of the build tools are."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from pathlib import Path
 
 import tenon
 
+_SOURCE = "tenon/src/tenon.cpp"
+
 
 def include_dir() -> str:
     """The folder for a compiler's `-I`: `#include <tenon/py.hpp>` is looked up from it."""
     return _folder_of("include", "tenon/tenon.hpp")
+
+
+def sources() -> str:
+    """The one file to add to the sources of a module or a program: all that the headers only declare."""
+    return str(Path(_folder_of("include", _SOURCE), _SOURCE))
 
 
 def cmake_dir() -> str:

@@ -468,24 +468,35 @@ for cycle in range({SUBINTERPRETER_CYCLES}):
 # --- several modules ------------------------------------------------------------------------------
 
 
-def test_modules_share_no_state_however_they_are_built(tmp_path):
+@pytest.mark.parametrize("mode", rest_is_slow(["compiled once", "in the headers"], "compiled once"))
+def test_modules_share_no_state_however_they_are_built(mode, tmp_path):
     """Linkers make one of inline variables that have the same name, unless they are hidden: also of two versions of
-    Tenon, which may have tables of different lengths."""
+    Tenon, which may have tables of different lengths. Nor does a module offer its engine to others."""
     compiler, nm = shutil.which("c++"), shutil.which("nm")
     if sys.platform != "linux" or compiler is None or nm is None:
         pytest.skip("needs a compiler and nm")
     source, made = tmp_path / "module.cpp", tmp_path / "module.so"
     source.write_text("""
-#include <tenon/py/like.hpp>
+#include <tenon/py.hpp>
 PyObject* there_and_back(PyObject* obj) {
     auto t = tenon::py::from_python(obj);
     return t ? tenon::py::to_python(std::move(*t), obj) : nullptr;
 }
 """)
-    folders = [f"-I{Path(__file__).parents[2] / 'include'}", f"-I{sysconfig.get_paths()['include']}"]
-    subprocess.run([compiler, "-std=c++20", "-O0", "-shared", "-fPIC", *folders, "-o", made, source], check=True)
-    symbols = subprocess.run([nm, "-C", made], check=True, capture_output=True, text=True).stdout.splitlines()
-    assert any(" there_and_back" in line for line in symbols)
-    shared = {line.split("::")[-1] for line in symbols if re.search(r" [uV] (guard variable for )?tenon::", line)}
+    root = Path(__file__).parents[2]
+    engine = [root / "src" / "tenon.cpp"] if mode == "compiled once" else ["-DTENON_HEADER_ONLY"]
+    folders = [f"-I{root / 'include'}", f"-I{sysconfig.get_paths()['include']}"]
+    flags = ["-std=c++20", "-O0", "-shared", "-fPIC", *folders]  # and nothing about what others see
+    subprocess.run([compiler, *flags, "-o", made, source, *engine], check=True)
+
+    def symbols(*options):
+        return subprocess.run([nm, "-C", *options, made], check=True, capture_output=True, text=True).stdout.splitlines()
+
+    assert any(" T there_and_back" in line for line in symbols())
+    assert any(" t tenon::py::from_python(" in line for line in symbols()), "the engine is in it"
+    shared = {line.split("::")[-1] for line in symbols() if re.search(r" [uV] (guard variable for )?tenon::", line)}
     shared = {name for name in shared if not name.startswith("dtype_of<")}
     assert shared <= {"nothing", "seen", "signature", "digits"}, "these say the same in every module"
+    # What is left are inline functions, which have no state, and which nobody outside asks for.
+    offered = [line for line in symbols("-D", "--defined-only") if re.search(r" [^Wu] (vtable for )?tenon::", line)]
+    assert not offered

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from building import need_installed_package, run
+from building import ROOT, need_installed_package, run
 
 import tenon
 from tenon.__main__ import main
@@ -61,7 +61,20 @@ def test_folders_of_an_installed_package(option, file, tmp_path, monkeypatch):
     assert Path(said).resolve().is_relative_to(package.resolve())
 
 
-@pytest.mark.parametrize("option", FOLDERS)
+def test_sources_of_an_installed_package(tmp_path, monkeypatch):
+    """One file, which finds what it includes beside itself and by the folder of the headers."""
+    package = need_installed_package()
+    monkeypatch.chdir(tmp_path)
+    (said,) = run(sys.executable, "-m", "tenon", "--sources").splitlines()
+    (include,) = run(sys.executable, "-m", "tenon", "--include-dir").splitlines()
+    assert Path(said) == Path(include) / "tenon" / "src" / "tenon.cpp"
+    assert Path(said).is_absolute() and Path(said).resolve().is_relative_to(package.resolve())
+    here = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.[ch]pp")}
+    there = {path.relative_to(Path(said).parent).as_posix() for path in Path(said).parent.rglob("*.[ch]pp")}
+    assert there == here
+
+
+@pytest.mark.parametrize("option", [*FOLDERS, "--sources"])
 def test_a_package_without_its_folders_says_what_to_do(option, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tenon, "__path__", [str(tmp_path)])
     assert main([option]) == 1
@@ -76,6 +89,15 @@ def test_the_second_folder_of_an_editable_install(tmp_path, monkeypatch, capsys)
     (built / "tenon-config.cmake").touch()
     monkeypatch.setattr(tenon, "__path__", [str(tmp_path / "sources"), str(tmp_path / "built")])
     assert main(["--cmake-dir"]) == 0
+    assert capsys.readouterr().out == f"{built}\n"
+
+
+def test_the_source_of_an_editable_install(tmp_path, monkeypatch, capsys):
+    built = tmp_path / "built" / "include" / "tenon" / "src" / "tenon.cpp"
+    built.parent.mkdir(parents=True)
+    built.touch()
+    monkeypatch.setattr(tenon, "__path__", [str(tmp_path / "sources"), str(tmp_path / "built")])
+    assert main(["--sources"]) == 0
     assert capsys.readouterr().out == f"{built}\n"
 
 

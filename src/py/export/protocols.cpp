@@ -70,7 +70,8 @@ struct array_keywords {
     return made.release();
 }
 
-[[nodiscard]] inline const gpu::ready_event& ready_of(answer::source s, PyObject* self) noexcept {
+[[nodiscard]] TENON_PRIVATE inline const gpu::ready_event& ready_of(answer::source s,
+                                                                    PyObject* self) noexcept {
     static const gpu::ready_event none;
     return s.ready != nullptr ? s.ready(self) : none;
 }
