@@ -47,8 +47,8 @@ tenon::tensor_info describe_source() {
 }
 
 tenon::keep_alive keep_source() {
-    return {source_memory, [](void*, void*) noexcept { source_release(); },
-            nullptr, tenon::owner_kind::memory};
+    return {source_memory, [](void*, void*) noexcept { source_release(); }, nullptr,
+            tenon::owner_kind::memory};
 }
 
 PyObject* to_like(PyObject*, PyObject* like) {

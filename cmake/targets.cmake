@@ -45,7 +45,8 @@ function(_tenon_add_engine name source)
     if(MSVC)
         target_compile_options(${_engine} PRIVATE /bigobj $<$<BOOL:${_tenon_quiet}>:/w>)
     else()
-        target_compile_options(${_engine} PRIVATE $<$<BOOL:${_tenon_quiet}>:-w>)
+        # In sections, so that a module carries what it uses of the engine, and no more.
+        target_compile_options(${_engine} PRIVATE -ffunction-sections -fdata-sections $<$<BOOL:${_tenon_quiet}>:-w>)
     endif()
     target_link_libraries(${_tenon}${name} INTERFACE ${_engine})
 endfunction()
@@ -59,6 +60,9 @@ else()
 endif()
 # It opens libraries and has threads; a C library before glibc 2.34 keeps both apart.
 target_link_libraries(${_tenon}core INTERFACE ${CMAKE_DL_LIBS} $<$<PLATFORM_ID:Linux>:pthread>)
+
+target_link_options(${_tenon}core INTERFACE
+    $<$<AND:$<PLATFORM_ID:Linux>,$<NOT:$<CONFIG:Debug>>>:LINKER:--gc-sections>)
 
 # Python::Module is looked up by name when somebody links this target, not before, so a project that uses tenon::core
 # alone needs no Python. One that adds this folder finds Python first: CMake shows a subdirectory only what its parent had

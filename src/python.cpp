@@ -1,6 +1,10 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
 #include "for_size.hpp"
 
+#include "bind/argument.cpp"
+#include "bind/array.cpp"
+#include "bind/call.cpp"
+#include "bind/function.cpp"
 #include "py/export/capsule.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"

@@ -13,8 +13,8 @@ PyObject* wrap(PyObject*, PyObject* like) {
     const auto memory =
         tenon::tensor_info::contiguous(foreign_memory(), {GPU_EXTENT}, {tenon::abi::device_code::cuda, 0});
     tenon::keep_alive owner(
-        foreign_memory(), [](void*, void*) noexcept { foreign_release(); },
-        nullptr, tenon::owner_kind::memory);
+        foreign_memory(), [](void*, void*) noexcept { foreign_release(); }, nullptr,
+        tenon::owner_kind::memory);
     return tenon::py::to_python(memory, std::move(owner), like);
 }
 

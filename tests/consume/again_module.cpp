@@ -5,7 +5,8 @@ PyObject* again(PyObject*, PyObject* array);
 
 namespace {
 
-PyMethodDef methods[] = {{"again", again, METH_O, "The same memory, as a Tensor."}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"again", again, METH_O, "The same memory, as a Tensor."},
+                         {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, "consume_again", nullptr, 0, methods, nullptr, nullptr, nullptr, nullptr};
 

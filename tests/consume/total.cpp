@@ -1,4 +1,5 @@
-// tests/consume/total.cpp: the program's second file: what the headers declare is there once, however many include them.
+// tests/consume/total.cpp: the program's second file: what the headers declare is there once, however many
+// include them.
 #include <tenon/tenon.hpp>
 
 float total(const tenon::tensor& t) {

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -269,3 +270,80 @@ def test_a_borrowed_argument_is_asked_for_once(bound):
     with exactly_once(table.struct, exports=0):
         assert bound.total_2d(table) == 15.0
         assert table.struct.borrows == 1
+
+
+# --- what is noted of a refusal --------------------------------------------------------------------------------------
+
+
+def refusal(function, *args) -> str:
+    with pytest.raises(TypeError) as caught:
+        function(*args)
+    caught.value.__traceback__ = None
+    return str(caught.value)
+
+
+def test_what_is_refused_while_a_refusal_is_put_into_words(bound):
+    """The type's module is asked for, which asks the same function with the same object, and another."""
+    asked, inner = [], []
+
+    class Meta(type):
+        @property
+        def __module__(cls):
+            if len(asked) < 2:
+                asked.append(1)
+                inner.append(refusal(bound.total, thing))
+                refusal(bound.total_of, [thing, object()])
+            return "made_up"
+
+    thing = Meta("Thing", (), {})()
+    said = "total(): argument 'x' is not an array: expected float64[*], got made_up.Thing; try numpy.asarray(x, 'float64')"
+    outer = refusal(bound.total, thing)
+    assert len(inner) == 2 and said in inner
+    # nanobind asks for it first, for words of its own: these stand when the reason has been told by then.
+    assert outer == said or (bound.__name__ == "bound_nanobind" and outer.startswith("total(): incompatible"))
+    asked.clear()
+    assert refusal(bound.total_of, [thing]) == (
+        "total_of(): argument 'xs', item 0, is not an array: expected float64[*], got made_up.Thing; try "
+        "numpy.asarray(xs[0], 'float64')")
+
+
+def test_an_item_that_is_made_when_it_is_asked_for(bound):
+    """It is not in the list any more when the reason is told."""
+    rows = need("numpy").ones((2, 3), "f4")
+    assert refusal(bound.total_of, rows).startswith(
+        "total_of(): argument 'xs', an item, has the wrong dtype: expected float64[*], got float32[3] with strides (1,)")
+
+
+class Thing:
+    """No array."""
+
+
+def test_nothing_that_was_refused_is_kept(bound):
+    seen = []
+    for function, wrap in ((bound.total, lambda x: x), (bound.either, lambda x: x), (bound.keep, lambda x: x),
+                           (bound.total_of, lambda x: [x]), (bound.totals, lambda x: {"a": x})):
+        thing = Thing()
+        seen.append(weakref.ref(thing))
+        assert "is not an array" in refusal(function, wrap(thing))
+        del thing
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * len(seen)
+
+
+def test_nothing_that_was_refused_is_kept_by_a_call_that_is_under_way(bound):
+    """A list's item asks functions that refuse: what they note goes with them, not with the call that goes on."""
+    seen, alive = [], []
+
+    class Asking(Producer):
+        def answer(self, **keywords):
+            for function in (bound.total, bound.keep):
+                thing = Thing()
+                seen.append(weakref.ref(thing))
+                refusal(function, thing)
+                del thing
+            gc.collect()
+            alive.append(sum(ref() is not None for ref in seen))
+            return super().answer(**keywords)
+
+    assert bound.total_of([Asking(shape=(0,), dtype=FLOAT64)]) == 0.0
+    assert alive and set(alive) == {0}

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from isolation import PATIENCE, SANITIZED, run_isolated
 
-np = pytest.importorskip("numpy")
 import tenon
 import tenon_exports
+
+np = pytest.importorskip("numpy")
 
 ROOT = Path(__file__).parents[2]
 
@@ -214,6 +215,7 @@ def build(compiler: str, name: str, sources: Path, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="the modules are built without sanitizers")
 @pytest.mark.skipif(sys.platform != "linux", reason="builds modules by hand")
 def test_modules_of_two_compilers_and_two_versions_share_it(tmp_path):

@@ -5,28 +5,21 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 #include <utility>
 
+#include <tenon/bind/argument.hpp>
+#include <tenon/bind/parameter.hpp>
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/properties.hpp>
 #include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/tensor/device_view.hpp>
 #include <tenon/tensor/dispatch.hpp>
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/view.hpp>
 #include <tenon/value/axes.hpp>
-#include "../../../src/py/library/current_stream.hpp"
-#include "../../../src/py/runtime/attached.hpp"
 
 namespace tenon {
 
@@ -46,12 +39,20 @@ struct access;
     return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
 }
 
-/// Memory that an array keeps, and the object of the library it belongs to.
-struct held {
-    held(tensor&& m, keep_alive&& l) noexcept : memory(std::move(m)), like(std::move(l)) {}
-    tensor memory;
-    keep_alive like;
-};
+/// What a result of such a type is in words: whoever gets one may do with it as he likes.
+[[nodiscard]] constexpr request as_result(request r) noexcept {
+    r.writable = false;
+    r.order = memory_order::any;
+    r.alignment = 1;
+    return r;
+}
+
+/// The words for what `Stated` asks: one text for each of the types, as long as it is.
+template <class Stated, conversions How = conversions::none>
+inline constexpr auto parameter_words = words<spell(Stated::wanted, How).size>(spell(Stated::wanted, How));
+template <class Stated>
+inline constexpr auto result_words =
+    words<spell(as_result(Stated::wanted)).size>(spell(as_result(Stated::wanted)));
 
 template <class T, int Rank, bool OnHost>
 using window = std::conditional_t<OnHost, view<T, Rank>, device_view<T, Rank>>;
@@ -73,18 +74,11 @@ class array : public bind::window<T, bind::constraints<T, Extents, Props...>::ra
 
 public:
     static constexpr request wanted = stated::wanted;
-    static constexpr bind::conversions converting = stated::converting;
-    static constexpr bool converts = converting != bind::conversions::none;
-    /// The parameter in words, as it stands in signatures and error messages.
-    static constexpr bind::phrase spelled = bind::spell(wanted, converting);
-    /// What a result of this type is in words: whoever gets one may do with it as he likes.
-    static constexpr bind::phrase spelled_result = bind::spell([] {
-        request r = wanted;
-        r.writable = false;
-        r.order = memory_order::any;
-        r.alignment = 1;
-        return r;
-    }());
+    /// The parameter in words, as it stands in signatures and error messages; and a result of this type.
+    static constexpr const auto& spelled = bind::parameter_words<stated, stated::converting>;
+    static constexpr const auto& spelled_result = bind::result_words<stated>;
+    static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
+                                               bind::parameter_words<stated>.text};
     static constexpr int rank = stated::rank;
 
     /// Of an array that promises as much, or more: what `empty_like` gives is any array of its type and rank.
@@ -93,7 +87,7 @@ public:
                  bind::implies(array<U, Others, Promises...>::wanted,
                                bind::constraints<T, Extents, Props...>::wanted))
     array(const array<U, Others, Promises...>& other) noexcept  // NOLINT(google-explicit-constructor)
-        : array(other.ref_, other.source_, other.held_) {}
+        : array(other.ref_, other.source_, other.memory_) {}
 
     [[nodiscard]] tenon::dtype dtype() const noexcept { return ref_.dtype(); }
     [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
@@ -104,9 +98,7 @@ public:
     /// The window alone, without what the binder keeps.
     [[nodiscard]] const window& view() const noexcept { return *this; }
     /// The Python object the array was borrowed from, or whose library allocated it. Borrowed.
-    [[nodiscard]] PyObject* object() const noexcept {
-        return held_ != nullptr ? static_cast<PyObject*>(held_->like.subject()) : source_;
-    }
+    [[nodiscard]] PyObject* object() const noexcept { return source_; }
     /// For `dispatch`, `dispatch_dtype` and whatever else takes any tensor.
     operator const tensor_ref&() const noexcept  // NOLINT(google-explicit-constructor)
         requires(!std::is_base_of_v<tensor_ref, window>)
@@ -132,12 +124,12 @@ private:
     friend struct bind::access;
     template <class, auto, class...>
     friend class array;
-    array(const tensor_ref& checked, PyObject* source, std::shared_ptr<bind::held> keeps) noexcept
-        : window(window::over(checked)), ref_(checked), source_(source), held_(std::move(keeps)) {}
+    array(const tensor_ref& checked, PyObject* source, bind::holder memory) noexcept
+        : window(window::over(checked)), ref_(checked), source_(source), memory_(std::move(memory)) {}
 
     tensor_ref ref_;
     PyObject* source_;
-    std::shared_ptr<bind::held> held_;
+    bind::holder memory_;
 };
 
 namespace bind {
@@ -147,39 +139,25 @@ inline constexpr bool is_array = false;
 template <class T, auto Extents, class... Props>
 inline constexpr bool is_array<array<T, Extents, Props...>> = true;
 
+/// As an array of its library: what was borrowed, `source`, as the very same object. Takes the memory's
+/// share.
+[[nodiscard]] TENON_API PyObject* array_to_python(holder memory, PyObject* source) noexcept;
+[[nodiscard]] TENON_API PyObject* tensor_to_python(tensor&& t) noexcept;
+[[nodiscard]] TENON_API PyObject* tensor_to_python(result<tensor>&& t) noexcept;
+
 /// How the binders make arrays and take them apart.
 struct access {
     template <class Array>
     [[nodiscard]] static const tensor_ref& ref(const Array& a) noexcept {
         return a.ref_;
     }
-    /// Over memory that the caller's call keeps alive.
     template <class Array>
-    [[nodiscard]] static Array lend(const tensor_ref& checked, PyObject* source) noexcept {
-        return Array(checked, source, nullptr);
+    [[nodiscard]] static Array make(found&& f) noexcept {
+        return Array(*f.ref, f.source, std::move(f.keeps));
     }
-    /// Over memory of its own.
-    template <class Array>
-    [[nodiscard]] static Array keep(tensor&& memory, keep_alive&& like) {
-        auto keeps = std::make_shared<held>(std::move(memory), std::move(like));
-        const tensor_ref& checked = keeps->memory;
-        return Array(checked, nullptr, std::move(keeps));
-    }
-    /// As an array of its library: what was borrowed as the very same object.
     template <class Array>
     [[nodiscard]] static PyObject* to_python(Array&& a) noexcept {
-        if (a.held_ == nullptr) return py::ref::borrow(a.source_).release();
-        const std::shared_ptr<held> keeps = std::move(a.held_);
-        auto* const like = static_cast<PyObject*>(keeps->like.subject());
-        if (keeps.use_count() == 1) return py::to_python(std::move(keeps->memory), like);
-        // Copies of the array are still about: they and the result share the memory.
-        const tensor_ref& t = keeps->memory;
-        const tensor_info info =
-            tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device())
-                .on_stream(t.stream());
-        auto shared = tensor::own(std::shared_ptr<held>(keeps), t.is_subbyte_padded() ? info.padded() : info);
-        if (shared && t.is_read_only()) shared->set_read_only();
-        return py::to_python(std::move(shared), like);
+        return array_to_python(std::move(a.memory_), a.source_);
     }
 };
 
@@ -197,39 +175,22 @@ template <class U, int Rank, class P, class... Rest>
 struct fresh_like<U, Rank, P, Rest...>
     : std::conditional_t<is_place<P>, std::type_identity<fresh<U, Rank, P>>, fresh_like<U, Rank, Rest...>> {};
 
+/// Memory like `known`, which is of `like`'s library, but of this shape and type. Throws `py::python_error`,
+/// and `std::runtime_error` without the GIL.
+[[nodiscard]] TENON_API found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
+                                            tenon::dtype type, const request& wanted);
 template <class Array>
 [[nodiscard]] Array allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
-                                  element_type type) {
-    if (py::attached_thread_state() == nullptr)
-        throw std::runtime_error(std::string("tenon: empty_like") + py::needs_gil);
-    auto made = py::empty_like(like, shape, type, &known);
-    if (!made) throw py::python_error();
-    const device where = known.device();
-    // Where `like` has managed memory its library's allocator may give plain memory of the device, and serve.
-    const bool is_there =
-        made->device() == where || (where.type == abi::device_code::cuda_managed && made->device().is_cuda());
-    const auto met = is_there ? check(*made, Array::wanted)
-                              : result<void>(refused("device", "the library allocated elsewhere",
-                                                     made->device().type, where.type));
-    if (!met) {
-        py::raise(met.error(), "tenon: empty_like: ");
-        throw py::python_error();
-    }
-    py::interpreter* const here = py::interpreter::current();
-    if (here == nullptr) throw py::python_error();
-    made->set_stream(known.stream());
-    return access::keep<Array>(std::move(*made), py::detail::keep_object(like, here));
+                                  tenon::dtype type) {
+    return access::make<Array>(allocate_like(like, known, shape, type, Array::wanted));
 }
 
-}  // namespace bind
-
-namespace bind {
 /// The element type of a new array: `U`, or that of `x`.
 template <class U, class T>
 using fresh_element = std::conditional_t<std::is_void_v<U>, std::remove_cv_t<T>, U>;
 
 template <class U, class Array>
-[[nodiscard]] element_type fresh_dtype(const Array& x) noexcept {
+[[nodiscard]] tenon::dtype fresh_dtype(const Array& x) noexcept {
     if constexpr (std::is_void_v<U>)
         return x.dtype();
     else

@@ -1,19 +1,8 @@
-// tenon/bind/conversion.hpp: asking the caller's library to convert an argument, and telling whoever wants to
-// know.
+// tenon/bind/conversion.hpp: telling whoever wants to know that an argument was converted.
 #pragma once
 
-#include <atomic>
-#include <string>
-#include <utility>
-
-#include <tenon/bind/refusal.hpp>
-#include <tenon/py/import.hpp>
-#include <tenon/py/like.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../../src/py/runtime/call.hpp"
 
 namespace tenon {
 
@@ -27,91 +16,12 @@ struct conversion {
 /// Called after each conversion, with the GIL held. An exception it leaves pending ends the call.
 using conversion_hook = void (*)(const conversion&);
 
-namespace bind {
-inline std::atomic<conversion_hook> conversion_reporter TENON_PRIVATE{nullptr};
-}
-
 /// Says which function is told of conversions made in this extension module; null for none, as it is at
 /// first. Returns the one before.
-inline conversion_hook set_conversion_hook(conversion_hook hook) noexcept {
-    return bind::conversion_reporter.exchange(hook);
-}
+TENON_API conversion_hook set_conversion_hook(conversion_hook hook) noexcept;
 
 /// A hook that warns: "tenon: an argument of type numpy.ndarray was copied to become float32[*]". Python's
 /// filters decide whether that is shown, or raised.
-inline void warn_of_conversion(const conversion& c) {
-    const std::string text = "tenon: an argument of type " + bind::detail::type_name(c.from) +
-                             " was copied to become " + c.expected;
-    if (PyErr_Occurred() != nullptr) return;
-    foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
-}
+TENON_API void warn_of_conversion(const conversion& c);
 
-namespace bind {
-
-namespace detail {
-[[nodiscard]] inline bool is_in_order(const tensor_ref& t, memory_order order) noexcept {
-    return static_cast<bool>(check(t, {.order = order}));
-}
-/// What stays pending after false is no answer, but an interruption, say.
-[[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
-    const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
-    if (!found && !py::is_no_answer_pending()) PyErr_Clear();
-    return found;
-}
-}  // namespace detail
-
-/// The array with another element type: `astype` of most libraries, `to` of PyTorch. Null with an exception
-/// set.
-[[nodiscard]] inline py::ref convert_type(PyObject* obj, dtype type) {
-    const py::ref library = py::detail::element_types_of(obj);
-    const std::string text = name(type);
-    py::ref word = library ? py::ref::take(py::call::attr(library.get(), text.c_str())) : py::ref();
-    if (!word) {
-        if (PyErr_Occurred() != nullptr && py::is_no_answer_pending()) return {};
-        PyErr_Clear();
-        word = py::ref::take(PyUnicode_FromString(text.c_str()));
-    }
-    if (!word) return {};
-    const char* const method = detail::has_attribute(obj, "astype") ? "astype" : "to";
-    if (PyErr_Occurred() != nullptr) return {};
-    return py::ref::take(py::call::method(obj, method, "O", word.get()));
-}
-
-/// The array in another order: `contiguous` of PyTorch, `ascontiguousarray` and `asfortranarray` of the
-/// others.
-[[nodiscard]] inline py::ref convert_order(PyObject* obj, memory_order order) {
-    if (order == memory_order::c && detail::has_attribute(obj, "contiguous"))
-        return py::ref::take(py::call::method(obj, "contiguous", ""));
-    if (PyErr_Occurred() != nullptr) return {};
-    const py::ref library = py::detail::element_types_of(obj);
-    if (!library) {
-        if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "tenon: the array has no library");
-        return {};
-    }
-    const char* const function = order == memory_order::c ? "ascontiguousarray" : "asfortranarray";
-    return py::ref::take(py::call::method(library.get(), function, "O", obj));
-}
-
-/// What the library of `obj` makes of it to meet `wanted`, as far as element type and order go. Null with an
-/// exception set when it cannot.
-[[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted) {
-    py::ref made = py::ref::borrow(obj);
-    bool in_order = detail::is_in_order(got, wanted.order);
-    if (wanted.type && *wanted.type != got.dtype()) {
-        made = convert_type(obj, *wanted.type);
-        const auto look = [&](const tensor_ref& t) { in_order = detail::is_in_order(t, wanted.order); };
-        if (!made || !py::borrow(made.get(), {}, look)) return {};
-    }
-    return in_order ? std::move(made) : convert_order(made.get(), wanted.order);
-}
-
-/// Tells the hook, if there is one. False with its exception set.
-[[nodiscard]] inline bool report_conversion(PyObject* from, PyObject* to, const char* expected) {
-    const conversion_hook hook = conversion_reporter.load();
-    if (hook == nullptr) return true;
-    hook({from, to, expected});
-    return PyErr_Occurred() == nullptr;
-}
-
-}  // namespace bind
 }  // namespace tenon

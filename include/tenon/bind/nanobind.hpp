@@ -1,22 +1,23 @@
 // tenon/bind/nanobind.hpp: arrays and tensors as parameters and results of functions bound by nanobind.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include <nanobind/nanobind.h>
 #if NB_VERSION_MAJOR < 2 || (NB_VERSION_MAJOR == 2 && NB_VERSION_MINOR < 11)
 #error "tenon/bind/nanobind.hpp needs nanobind 2.11 or later"
 #endif
 
-#include <tenon/bind/hook.hpp>
-#include <tenon/bind/put_off.hpp>
+#include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
-#include <tenon/bind/second_look.hpp>
 #include <tenon/bind/slot.hpp>
+#include <tenon/py/python_error.hpp>
+#include <tenon/py/ref.hpp>
 
 namespace tenon::bind {
 
@@ -88,7 +89,7 @@ template <class... Guards>
 template <class Guard, class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
     return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
-        const auto settle = [](auto&&... rooms) { return settle_all(rooms...); };
+        const auto settle = [](auto&&... rooms) { return settle_rooms(rooms...); };
         if (!settle(room_of(args)...)) [[unlikely]]
             throw nanobind::python_error();
         try {
@@ -105,46 +106,59 @@ inline constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>>
 /// What a function of such parameters needs: an array in a list is loaded where nothing may be thrown.
 template <class... Args>
 inline constexpr hooking needed_hooking =
-    ((mentions_arrays<std::remove_cvref_t<Args>> && !is_slotted<std::remove_cvref_t<Args>>) || ...)
-        ? hooking::puts_off
-    : takes_arrays<Args...> ? hooking::explains
-                            : hooking::none;
+    (contains_arrays<std::remove_cvref_t<Args>> || ...) ? hooking::keeps_notes
+    : takes_arrays<Args...>                             ? hooking::explains
+                                                        : hooking::none;
 template <class Signature>
 inline constexpr bool takes_arrays_by = false;
 template <class Return, class... Args>
 inline constexpr bool takes_arrays_by<Return (*)(Args...)> = takes_arrays<Args...>;
 
-/// The function object, not hooked yet.
+/// Takes from an extra of the binder's what it says of the parameters from `next` to `end`.
+template <class Extra>
+[[nodiscard]] parameter* take_words(const Extra& extra, parameter* next, parameter* end) noexcept {
+    if constexpr (std::is_same_v<Extra, nanobind::kw_only>) {
+        for (parameter* p = next; p != end; ++p) p->is_keyword_only = true;
+    } else if constexpr (requires { extra.name_, extra.signature_; }) {
+        next->name = extra.name_;
+        next->has_default = requires { extra.value; };
+        ++next;
+    }
+    return next;
+}
+template <class Arg>
+inline constexpr std::uint8_t stars_of = std::is_same_v<std::remove_cvref_t<Arg>, nanobind::args>     ? 1
+                                         : std::is_same_v<std::remove_cvref_t<Arg>, nanobind::kwargs> ? 2
+                                                                                                      : 0;
+
+/// The function object, which explains what it refuses if it, or `before`, which it overloads, takes arrays.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_unhooked(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
+[[nodiscard]] nanobind::object make_function(PyObject* before, Fn&& fn, Return (*signature)(Args...),
+                                             const Extra&... extra) {
+    nanobind::object made;
     if constexpr (takes_arrays<Args...>) {
         using guard =
             typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
-        return nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
+        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
                                               without_guard(extra)...);
     } else {
-        return nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
+        made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
     }
-}
-
-/// The function object, which explains what it refuses if it takes arrays.
-template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_function(Fn&& fn, Return (*signature)(Args...), const Extra&... extra) {
-    nanobind::object made = make_unhooked<Target>(std::forward<Fn>(fn), signature, extra...);
-    hook_vectorcall(made.ptr(), needed_hooking<Args...>);
+    parameter all[sizeof...(Args) + 1] = {{nullptr, &type_of<Args>, stars_of<Args>}..., {}};
+    [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
+    if (next != all) all[0].name = "self";
+    ((next = take_words(extra, next, all + sizeof...(Args))), ...);
+    hook_function(made.ptr(), before, all, sizeof...(Args), needed_hooking<Args...>);
     return made;
 }
 
-/// Defines a function, which explains what it refuses if it, or what it overloads, takes arrays.
-template <class Target, class Fn, class Return, class... Args, class... Extra>
-void define(Fn&& fn, Return (*signature)(Args...), const nanobind::scope& scope, const nanobind::name& name,
+/// Defines a function in a scope, where it may overload another.
+template <class Target, class Fn, class Signature, class... Extra>
+void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
-    const py::ref before = py::ref::take(py::call::attr(scope.value, name.value));
+    const py::ref before = py::ref::take(attribute_of(scope.value, name.value));
     if (!before) PyErr_Clear();
-    const hooking overloads = before ? hooking_of(before.get()) : hooking::none;
-    const nanobind::object made =
-        make_unhooked<Target>(std::forward<Fn>(fn), signature, scope, name, extra...);
-    hook_vectorcall(made.ptr(), std::max(overloads, needed_hooking<Args...>));
+    (void)make_function<Target>(before.get(), std::forward<Fn>(fn), signature, scope, name, extra...);
 }
 
 /// A member function as a function of the object and the arguments; and its signature.
@@ -164,11 +178,6 @@ using bound_class = std::conditional_t<std::is_void_v<Target>, Class, Target>;
 
 namespace detail {
 
-template <const phrase& P>
-inline constexpr auto nanobind_text = []<std::size_t... I>(std::index_sequence<I...>) {
-    return nanobind::detail::descr<P.size>{P.text[I]...};
-}(std::make_index_sequence<P.size>{});
-
 /// What signatures and stubs say: of a parameter the constraint, of a result what it is; its library is the
 /// caller's.
 template <class P>
@@ -176,11 +185,12 @@ struct nanobind_annotation;
 template <class P>
     requires is_array<P>
 struct nanobind_annotation<P> {
-    static constexpr auto at = nanobind::detail::const_name('@');
-    static constexpr auto name = nanobind::detail::const_name("typing.Annotated[") +
-                                 nanobind::detail::io_name("numpy.typing.ArrayLike, '", "typing.Any, '") +
-                                 at + nanobind_text<P::spelled> + at + nanobind_text<P::spelled_result> + at +
-                                 nanobind::detail::const_name("']");
+    static constexpr std::string_view open = "typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@",
+                                      middle = "@", close = "@']", in = P::spelled.view(),
+                                      out = P::spelled_result.view();
+    static constexpr auto name =
+        joined<nanobind::detail::descr<open.size() + in.size() + middle.size() + out.size() + close.size()>>(
+            open, in, middle, out, close);
 };
 template <class P>
 struct nanobind_annotation<std::optional<P>> {
@@ -195,12 +205,14 @@ struct nanobind_annotation<tensor> {
     static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
 };
 
-/// Casters of lists and the like may not throw: what ends the call is put off, and nothing is asked after it.
-template <class Load>
-[[nodiscard]] bool load_or_put_off(Load&& load) noexcept {
-    if (put_off_exception::is_waiting()) return false;
-    const loading answer = load();
-    if (answer == loading::raised) put_off_exception::keep();
+/// Loads an item of a list. Casters of lists and the like may not throw: what ends the call is put off, and
+/// nothing is asked after it.
+[[nodiscard]] inline bool load_item(nanobind::handle src, std::uint32_t flags, const parameter_type& type,
+                                    found& out) noexcept {
+    if (is_put_off()) return false;
+    const bool may_convert = (flags & static_cast<std::uint32_t>(nanobind::detail::cast_flags::convert)) != 0;
+    const loading answer = load_kept(src.ptr(), type, may_convert, out);
+    if (answer == loading::raised) put_off();
     return answer == loading::done;
 }
 
@@ -240,14 +252,14 @@ void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const n
 template <typename Target = void, typename Return, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Args...>
 object cpp_function(Return (*f)(Args...), const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(f, f, "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, f, f, "", m, extra...);
 }
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
     requires tenon::bind::takes_arrays_by<tenon::bind::signature_of<Func>>
 object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(std::forward<Func>(f), tenon::bind::signature_of<Func>(nullptr),
-                                              "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, std::forward<Func>(f),
+                                              tenon::bind::signature_of<Func>(nullptr), "", m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Args...>
@@ -323,9 +335,10 @@ struct type_caster<tenon::array<T, Extents, Props...>> {
     }
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
-        const bool may_convert = (flags & static_cast<uint32_t>(cast_flags::convert)) != 0;
-        return tenon::bind::detail::load_or_put_off(
-            [&] { return tenon::bind::load_kept<Value>(src.ptr(), may_convert, value_); });
+        tenon::bind::found f;
+        if (!tenon::bind::detail::load_item(src, flags, tenon::bind::type_of<Value>, f)) return false;
+        value_.emplace(tenon::bind::value_of<Value>(std::move(f)));
+        return true;
     }
     template <typename A>
     static handle from_cpp(A&& a, rv_policy, cleanup_list*) noexcept {
@@ -350,22 +363,24 @@ struct type_caster<tenon::tensor> {
         return true;
     }
 
-    bool from_python(handle src, uint32_t, cleanup_list*) noexcept {
-        return tenon::bind::detail::load_or_put_off(
-            [&] { return tenon::bind::load_settled(slot_, src.ptr(), false); });
+    bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
+        tenon::bind::found f;
+        if (!tenon::bind::detail::load_item(src, flags, tenon::bind::type_of<Value>, f)) return false;
+        value_.emplace(tenon::bind::take_tensor(std::move(f.keeps)));
+        return true;
     }
     template <typename Tensor>
     static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::py::to_python(std::forward<Tensor>(t));
+        return tenon::bind::tensor_to_python(std::forward<Tensor>(t));
     }
-    explicit operator Value*() { return &slot_.value(); }
-    explicit operator Value&() { return slot_.value(); }
-    explicit operator Value&&() { return std::move(slot_.value()); }
+    explicit operator Value*() { return &*value_; }
+    explicit operator Value&() { return *value_; }
+    explicit operator Value&&() { return std::move(*value_); }
 
 private:
-    tenon::bind::slot<Value> slot_;
+    std::optional<Value> value_;
 };
 
 /// What `tensor::own` gives, as a result: an error is raised.
@@ -374,9 +389,11 @@ struct type_caster<tenon::result<tenon::tensor>> {
     using Value = tenon::result<tenon::tensor>;
     static constexpr auto Name = const_name("tenon.Tensor");
     static handle from_cpp(Value&& t, rv_policy, cleanup_list*) noexcept {
-        return t ? tenon::py::to_python(std::move(*t)) : tenon::py::raise(t.error(), "tenon: ");
+        return tenon::bind::tensor_to_python(std::move(t));
     }
 };
 
 }  // namespace detail
 }  // namespace nanobind
+
+#include <tenon/detail/python_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind it

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include <tenon/abi/dlpack.hpp>
-#include <tenon/bind/phrase.hpp>
+#include <tenon/bind/parameter.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/tensor/view.hpp>
 

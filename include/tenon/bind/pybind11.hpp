@@ -1,7 +1,6 @@
 // tenon/bind/pybind11.hpp: arrays and tensors as parameters and results of functions bound by pybind11.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -9,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <pybind11/pybind11.h>
@@ -16,19 +16,15 @@
 #error "tenon/bind/pybind11.hpp needs pybind11 3.0 or later"
 #endif
 
-#include <tenon/bind/explain.hpp>
-#include <tenon/bind/hook.hpp>
+#include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
 #include <tenon/bind/slot.hpp>
+#include <tenon/py/python_error.hpp>
+#include <tenon/py/ref.hpp>
 
 namespace tenon::bind::detail {
 
 namespace pyb = ::pybind11::detail;
-
-template <const phrase& P>
-inline constexpr auto pybind11_text = []<std::size_t... I>(std::index_sequence<I...>) {
-    return pyb::descr<P.size>{P.text[I]...};
-}(std::make_index_sequence<P.size>{});
 
 /// What signatures say: of a parameter the constraint, of a result what it is; its library is the caller's.
 /// `name` has both, for pybind11 to choose; `taken` what a parameter is, which pybind11 would not choose for
@@ -38,13 +34,14 @@ struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
-    static constexpr auto taken = pyb::const_name("typing.Annotated[numpy.typing.ArrayLike, '") +
-                                  pybind11_text<P::spelled> + pyb::const_name("']");
-    static constexpr auto at = pyb::const_name("@");
-    static constexpr auto name = pyb::const_name("typing.Annotated[") + at +
-                                 pyb::const_name("numpy.typing.ArrayLike, '") + pybind11_text<P::spelled> +
-                                 at + pyb::const_name("typing.Any, '") + pybind11_text<P::spelled_result> +
-                                 at + pyb::const_name("']");
+    static constexpr std::string_view open = "typing.Annotated[", like = "numpy.typing.ArrayLike, '",
+                                      anything = "typing.Any, '", at = "@", close = "']",
+                                      in = P::spelled.view(), out = P::spelled_result.view();
+    static constexpr auto taken =
+        joined<pyb::descr<open.size() + like.size() + in.size() + close.size()>>(open, like, in, close);
+    static constexpr auto name =
+        joined<pyb::descr<open.size() + like.size() + in.size() + anything.size() + out.size() +
+                          3 * at.size() + close.size()>>(open, at, like, in, at, anything, out, at, close);
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
@@ -98,6 +95,14 @@ template <class T>
     return {!takes_any && !(reads_plain_values && is_plain_value(src.ptr()))};
 }
 
+/// Loads an item of a list.
+[[nodiscard]] inline bool load_item(pybind11::handle src, bool may_convert, const parameter_type& type,
+                                    found& out) {
+    const loading answer = load_kept(src.ptr(), type, may_convert, out);
+    if (answer == loading::raised) throw pybind11::error_already_set();
+    return answer == loading::done;
+}
+
 /// A result, or the pending exception: pybind11 would put one of its own before it.
 [[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
     if (made == nullptr) throw pybind11::error_already_set();
@@ -120,38 +125,67 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
     return reinterpret_cast<PyCFunctionObject*>(function)->m_ml;
 }
 
-/// What pybind11 calls a function in its messages: as its record of overloads does, which is its `self`.
-struct recorded_name {
-    [[nodiscard]] static std::string name_of(PyObject* self) {
-        const pyb::function_record* const record = pyb::function_record_ptr_from_PyObject(self);
-        return record != nullptr && record->name != nullptr ? record->name : "";
+/// The parameters of an overload, which has `types` if they are known.
+[[nodiscard]] inline std::vector<parameter> parameters_of(const pyb::function_record& function,
+                                                          const parameter_type* const* types) {
+    std::vector<parameter> all(function.nargs);
+    std::size_t named = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        parameter& p = all[i];
+        if (types != nullptr) p.type = types[i];
+        if (function.has_kwargs && i + 1 == all.size())
+            p.stars = 2;
+        else if (function.has_args && i == function.nargs_pos)
+            p.stars = 1;
+        p.is_keyword_only = i >= function.nargs_pos;
+        if (p.stars != 0) continue;
+        if (named < function.args.size()) {
+            p.name = function.args[named].name;
+            p.has_default = static_cast<bool>(function.args[named].value);
+        } else if (i == 0 && function.is_method) {
+            p.name = "self";
+        }
+        ++named;
     }
-};
+    return all;
+}
+
+/// What is known of the function whose record of overloads is its `self`.
+[[nodiscard]] inline const char* list_overloads(PyObject* self, overload_list& out) {
+    const pyb::function_record* const first = pyb::function_record_ptr_from_PyObject(self);
+    for (const pyb::function_record* f = first; f != nullptr; f = f->next) {
+        const std::vector<parameter> all = parameters_of(*f, types_of_overload(f));
+        add_overload(out, all.data(), static_cast<unsigned>(all.size()));
+    }
+    return first != nullptr && first->name != nullptr ? first->name : "";
+}
 
 /// What an argument's caster refused. The function object is made to explain it, if it does not yet; and if
 /// it has no other overload, that is done here and now.
 ///
 /// pybind11 has nothing that runs when a function is defined, so this is the first time that a function is
 /// known. `explain_overloads` does it before.
-TENON_COLD inline bool refuse(const pyb::function_call& call) {
+TENON_COLD inline bool refuse(const pyb::function_call& call, const parameter_type* const* types) {
     const pyb::function_record& function = call.func;
     PyMethodDef* definition = function.def;  // of the first overload
     if (definition == nullptr && function.scope && function.name != nullptr) {
-        const py::ref found = py::ref::take(py::call::attr(function.scope.ptr(), function.name));
+        const py::ref found = py::ref::take(attribute_of(function.scope.ptr(), function.name));
         if (!found) PyErr_Clear();
         definition = definition_of(found.get());
     }
-    if (definition == nullptr || !hook_definition<recorded_name>(*definition)) return false;
-    if (function.next != nullptr || function.def == nullptr || function.is_operator) return false;
+    const bool is_alone = function.next == nullptr && function.def != nullptr && !function.is_operator;
+    remember_types(&function, types);
+    if (definition == nullptr || !hook_definition(*definition, &list_overloads) || !is_alone) {
+        forget_notes();  // unless this very call is hooked, and has use for them
+        return false;
+    }
     std::vector<PyObject*> values;
     values.reserve(call.args.size());
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
     if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
-    const std::string signature = function.signature;
-    const std::vector<parameter_text> parameters = read_signature(signature);
-    if (parameters.size() != values.size()) return false;
-    refusal why = why_not_values(parameters, values);
-    if (PyErr_Occurred() != nullptr || raise_for_one(function.name, std::move(why)))
+    const std::vector<parameter> all = parameters_of(function, types);
+    if (all.size() == values.size() &&
+        raise_noted(function.name, all.data(), values.data(), static_cast<unsigned>(all.size())))
         throw pybind11::error_already_set();
     return false;
 }
@@ -173,18 +207,19 @@ namespace bind::detail {
 
 inline void hook_members(PyObject* scope, std::vector<PyObject*>& seen) {
     seen.push_back(scope);
-    const auto members = pybind11::reinterpret_steal<pybind11::object>(py::call::attr(scope, "__dict__"));
+    const auto members = pybind11::reinterpret_steal<pybind11::object>(attribute_of(scope, "__dict__"));
     if (!members) throw pybind11::error_already_set();
     const pybind11::dict copy(members);
     for (const auto& [name, member] : copy) {
         PyObject* const object = member.ptr();
         if (PyMethodDef* const definition = definition_of(object)) {
-            hook_definition<recorded_name>(*definition);
+            hook_definition(*definition, &list_overloads);
             continue;
         }
         const bool is_class = PyType_Check(object) && pybind11::detail::get_type_info(
                                                           reinterpret_cast<PyTypeObject*>(object)) != nullptr;
-        const bool is_new = std::find(seen.begin(), seen.end(), object) == seen.end();
+        bool is_new = true;
+        for (PyObject* const one : seen) is_new = is_new && one != object;
         if (is_new && (is_class || is_submodule(object, scope))) hook_members(object, seen);
     }
 }
@@ -225,9 +260,14 @@ public:
     static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::caster_for<Args>::name)...);
 
     bool load_args(function_call& call) {
-        if (!load_all(call, indices{})) return tenon::bind::detail::refuse(call);
-        if (!settle_all(call, indices{})) throw error_already_set();
-        return true;
+        if constexpr ((tenon::bind::contains_arrays<std::remove_cvref_t<Args>> || ...)) {
+            // Of alternatives, one may refuse an item, and another take it: that is kept for nobody.
+            if (!tenon::bind::is_call_noted()) {
+                const tenon::bind::call_frame notes;
+                return load_noted(call);
+            }
+        }
+        return load_noted(call);
     }
 
     template <typename Return, typename Guard, typename Func>
@@ -241,13 +281,19 @@ public:
     }
 
 private:
+    bool load_noted(function_call& call) {
+        if (!load_all(call, indices{}))
+            return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
+        if (!settle_all(call, indices{})) throw error_already_set();
+        return true;
+    }
     template <std::size_t... I>
     bool load_all(function_call& call, std::index_sequence<I...>) {
         return (std::get<I>(casters_).load(call.args[I], call.args_convert[I]) && ...);
     }
     template <std::size_t... I>
     bool settle_all(function_call& call, std::index_sequence<I...>) {
-        const auto all = [](auto&&... rooms) { return tenon::bind::settle_all(rooms...); };
+        const auto all = [](auto&&... rooms) { return tenon::bind::settle_rooms(rooms...); };
         return all(tenon::bind::detail::room_of(std::get<I>(casters_), call.args[I])...);
     }
     template <typename Guard, typename Func, std::size_t... I>
@@ -281,9 +327,10 @@ public:
     using cast_op_type = movable_cast_op_type<T_>;
 
     bool load(handle src, bool convert) {
-        const auto answer = tenon::bind::load_kept<value_type>(src.ptr(), convert, value_);
-        if (answer == tenon::bind::loading::raised) throw error_already_set();
-        return answer == tenon::bind::loading::done;
+        tenon::bind::found f;
+        if (!tenon::bind::detail::load_item(src, convert, tenon::bind::type_of<value_type>, f)) return false;
+        value_.emplace(tenon::bind::value_of<value_type>(std::move(f)));
+        return true;
     }
     template <typename A>
     static handle cast(A&& a, return_value_policy, handle) {
@@ -304,23 +351,25 @@ public:
     template <typename T_>
     using cast_op_type = movable_cast_op_type<T_>;
 
-    bool load(handle src, bool) {
-        const auto answer = tenon::bind::load_settled(slot_, src.ptr(), false);
-        if (answer == tenon::bind::loading::raised) throw error_already_set();
-        return answer == tenon::bind::loading::done;
+    bool load(handle src, bool convert) {
+        tenon::bind::found f;
+        if (!tenon::bind::detail::load_item(src, convert, tenon::bind::type_of<tenon::tensor>, f))
+            return false;
+        value_.emplace(tenon::bind::take_tensor(std::move(f.keeps)));
+        return true;
     }
     template <typename Tensor>
     static handle cast(Tensor&& t, return_value_policy, handle) {
         static_assert(!std::is_lvalue_reference_v<Tensor>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::bind::detail::or_throw(tenon::py::to_python(std::forward<Tensor>(t)));
+        return tenon::bind::detail::or_throw(tenon::bind::tensor_to_python(std::forward<Tensor>(t)));
     }
-    operator tenon::tensor*() { return &slot_.value(); }
-    operator tenon::tensor&() { return slot_.value(); }
-    operator tenon::tensor&&() && { return std::move(slot_.value()); }
+    operator tenon::tensor*() { return &*value_; }
+    operator tenon::tensor&() { return *value_; }
+    operator tenon::tensor&&() && { return std::move(*value_); }
 
 private:
-    tenon::bind::slot<tenon::tensor> slot_;
+    std::optional<tenon::tensor> value_;
 };
 
 /// What `tensor::own` gives, as a result: an error is raised.
@@ -329,9 +378,10 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        return tenon::bind::detail::or_throw(t ? tenon::py::to_python(std::move(*t))
-                                               : tenon::py::raise(t.error(), "tenon: "));
+        return tenon::bind::detail::or_throw(tenon::bind::tensor_to_python(std::move(t)));
     }
 };
 
 }  // namespace pybind11::detail
+
+#include <tenon/detail/python_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind it

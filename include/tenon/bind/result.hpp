@@ -14,10 +14,9 @@
 #include <vector>
 
 #include <tenon/bind/array.hpp>
+#include <tenon/bind/call.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/py/like.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor.hpp>
 
@@ -122,10 +121,7 @@ PyObject* to_object(T&& result) {
     } else if constexpr (std::same_as<value, tensor> || std::same_as<value, tenon::result<tensor>>) {
         static_assert(!std::is_lvalue_reference_v<T>,
                       "a tensor that stays in C++ is returned by t.share(), another one by value");
-        if constexpr (std::same_as<value, tensor>)
-            return py::to_python(std::forward<T>(result));
-        else
-            return result ? py::to_python(std::move(*result)) : py::raise(result.error(), "tenon: ");
+        return tensor_to_python(std::forward<T>(result));
     } else if constexpr (detail::is_optional<value>) {
         return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
     } else if constexpr (detail::is_vector<value>) {
@@ -140,8 +136,7 @@ PyObject* to_object(T&& result) {
         py::ref made = py::ref::take(PyDict_New());
         for (auto& [key, item] : result) {
             const py::ref object = py::ref::take(made ? to_object(std::move(item)) : nullptr);
-            if (!object || py::call::set_dict_item(made.get(), key.c_str(), object.get()) != 0)
-                return nullptr;
+            if (!object || set_item(made.get(), key.c_str(), object.get()) != 0) return nullptr;
         }
         return made.release();
     } else if constexpr (detail::is_tuple<value>) {

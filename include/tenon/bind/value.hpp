@@ -16,15 +16,13 @@
 #include <variant>
 #include <vector>
 
+#include <tenon/bind/argument.hpp>
 #include <tenon/bind/array.hpp>
-#include <tenon/bind/explain.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/like.hpp>
+#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include "../../../src/py/runtime/call.hpp"
 
 namespace tenon::bind {
 
@@ -50,10 +48,31 @@ using room_for = typename room<std::remove_cvref_t<T>>::type;
 template <class T>
 [[nodiscard]] std::string annotation_of();
 
+/// What the elements of a container point into: the room of the container keeps it for the call.
+using kept_objects = std::vector<py::ref>;
+
+/// What rooms for values have in common.
+template <class T>
+class stored_value {
+public:
+    T& value() noexcept { return value_; }
+
+protected:
+    T value_{};
+};
+template <class T>
+class stored_items : public stored_value<T> {
+public:
+    kept_objects& kept() noexcept { return kept_; }
+
+protected:
+    kept_objects kept_;
+};
+
 // --- numbers and text -------------------------------------------------------------------------------------
 
 template <>
-class value_slot<bool> {
+class value_slot<bool> : public stored_value<bool> {
 public:
     static std::string annotation() { return "bool"; }
     loading load(PyObject* obj, bool) noexcept {
@@ -61,96 +80,61 @@ public:
         return PyBool_Check(obj) ? loading::done : loading::refused;
     }
     static constexpr bool ran_code() noexcept { return false; }
-    bool& value() noexcept { return value_; }
-
-private:
-    bool value_ = false;
 };
 
-template <std::integral T>
-class value_slot<T> {
+// The number that an object is, and whether that took more than a look.
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept;
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, unsigned long long& out, bool& ran_code) noexcept;
+[[nodiscard]] TENON_API loading load_number(PyObject* obj, double& out, bool& ran_code) noexcept;
+
+template <class T>
+    requires std::is_arithmetic_v<T>
+class value_slot<T> : public stored_value<T> {
+    using wide = std::conditional_t<std::floating_point<T>, double,
+                                    std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>;
+
 public:
-    static std::string annotation() { return "int"; }
+    static std::string annotation() { return std::floating_point<T> ? "float" : "int"; }
     loading load(PyObject* obj, bool) noexcept {
-        if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
-        ran_code_ = !PyLong_CheckExact(obj);
-        const py::ref number = py::ref::take(py::call::index(obj));
-        if (!number) return refuse_or_raise();
-        if constexpr (std::is_signed_v<T>) {
-            const long long n = PyLong_AsLongLong(number.get());
-            if (n == -1 && PyErr_Occurred() != nullptr) return refuse_or_raise();
-            value_ = static_cast<T>(n);
-            return std::in_range<T>(n) ? loading::done : loading::refused;
-        } else {
-            const unsigned long long n = PyLong_AsUnsignedLongLong(number.get());
-            if (PyErr_Occurred() != nullptr) return refuse_or_raise();
-            value_ = static_cast<T>(n);
-            return std::in_range<T>(n) ? loading::done : loading::refused;
-        }
+        wide number{};
+        const loading answer = load_number(obj, number, ran_code_);
+        this->value_ = static_cast<T>(number);
+        if constexpr (std::integral<T>)
+            if (answer == loading::done && !std::in_range<T>(number)) return loading::refused;
+        return answer;
     }
     bool ran_code() const noexcept { return ran_code_; }
-    T& value() noexcept { return value_; }
 
 private:
-    T value_{};
     bool ran_code_ = false;
 };
 
-template <std::floating_point T>
-class value_slot<T> {
-public:
-    static std::string annotation() { return "float"; }
-    loading load(PyObject* obj, bool) noexcept {
-        if (PyFloat_CheckExact(obj)) {
-            value_ = static_cast<T>(PyFloat_AS_DOUBLE(obj));
-            return loading::done;
-        }
-        if (PyNumber_Check(obj) == 0) return loading::refused;
-        ran_code_ = !PyLong_CheckExact(obj);
-        const double number = foreign_code([&] { return PyFloat_AsDouble(obj); });
-        if (number == -1.0 && PyErr_Occurred() != nullptr) return refuse_or_raise();
-        value_ = static_cast<T>(number);
-        return loading::done;
-    }
-    bool ran_code() const noexcept { return ran_code_; }
-    T& value() noexcept { return value_; }
-
-private:
-    T value_{};
-    bool ran_code_ = false;
-};
+/// The text of an object; null if it is none, or with an exception set.
+[[nodiscard]] TENON_API const char* text_of(PyObject* obj, std::size_t& size) noexcept;
 
 /// Text; a view or a pointer is good for the length of the call.
 template <class T>
     requires(std::same_as<T, std::string> || std::same_as<T, std::string_view> ||
              std::same_as<T, const char*>)
-class value_slot<T> {
+class value_slot<T> : public stored_value<T> {
 public:
     static std::string annotation() { return "str"; }
-    loading load(PyObject* obj, bool) noexcept try {
-        if (!PyUnicode_Check(obj)) return loading::refused;
-        Py_ssize_t size = 0;
-        const char* const text = PyUnicode_AsUTF8AndSize(obj, &size);
-        if (text == nullptr) return refuse_or_raise();
+    loading load(PyObject* obj, bool) {
+        std::size_t size = 0;
+        const char* const text = text_of(obj, size);
+        if (text == nullptr) return PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::refused;
         if constexpr (std::same_as<T, const char*>)
-            value_ = text;
+            this->value_ = text;
         else
-            value_ = T(text, static_cast<std::size_t>(size));
+            this->value_ = T(text, size);
         return loading::done;
-    } catch (...) {
-        py::raise_caught();
-        return loading::raised;
     }
     static constexpr bool ran_code() noexcept { return false; }
-    T& value() noexcept { return value_; }
-
-private:
-    T value_{};
 };
 
 /// Any object, borrowed.
 template <>
-class value_slot<PyObject*> {
+class value_slot<PyObject*> : public stored_value<PyObject*> {
 public:
     static std::string annotation() { return "object"; }
     loading load(PyObject* obj, bool) noexcept {
@@ -158,16 +142,9 @@ public:
         return loading::done;
     }
     static constexpr bool ran_code() noexcept { return false; }
-    PyObject*& value() noexcept { return value_; }
-
-private:
-    PyObject* value_ = nullptr;
 };
 
 // --- values in values -------------------------------------------------------------------------------------
-
-/// What the elements of a container point into: the room of the container keeps it for the call.
-using kept_objects = std::vector<py::ref>;
 
 /// A value that may point into the object it was loaded from: text that is not copied, the object itself, a
 /// type of one's own; or a container of such.
@@ -184,39 +161,25 @@ inline constexpr bool points_into_object<std::map<std::string, T>> = points_into
 template <class... T>
 inline constexpr bool points_into_object<std::tuple<T...>> = (points_into_object<T> || ...);
 
-/// An array in a list or a dict, which must keep what it shows: the room it is loaded in is gone by then.
-template <class Array>
-    requires is_array<Array>
-[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::optional<Array>>& out) {
-    return obj == Py_None ? (out.emplace(), loading::done)
-                          : load_kept<Array>(obj, may_convert, out.emplace());
-}
-template <class... Array>
-    requires(is_array<Array> && ...)
-[[nodiscard]] loading load_kept(PyObject* obj, bool may_convert, std::optional<std::variant<Array...>>& out) {
-    loading answer = loading::refused;
-    const auto attempt = [&]<class A>(std::type_identity<A>, bool converting) {
-        std::optional<A> kept;
-        answer = load_kept<A>(obj, converting, kept);
-        if (answer == loading::done) out.emplace(std::in_place_type<A>, std::move(*kept));
-        return answer != loading::refused;
-    };
-    (void)((attempt(std::type_identity<Array>{}, false) || ...) ||
-           (may_convert && (attempt(std::type_identity<Array>{}, true) || ...)));
-    return answer;
-}
+/// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
+/// set when it is no sequence.
+[[nodiscard]] TENON_API py::ref items_of(PyObject* obj) noexcept;
 
 /// Loads an element and puts it where it is to stay, and what its own elements point into beside it.
 template <class T, class Put>
 [[nodiscard]] loading load_element(PyObject* obj, bool may_convert, kept_objects& kept, Put&& put) {
-    if constexpr (is_slotted<T> && !std::same_as<T, tensor>) {
-        std::optional<T> element;
-        const loading answer = load_kept(obj, may_convert, element);
-        if (answer == loading::done) put(std::move(*element));
+    if constexpr (is_slotted<T>) {  // it must keep what it shows: its room is gone by then
+        found f;
+        const loading answer = load_kept(obj, type_of<T>, may_convert, f);
+        if (answer != loading::done) return answer;
+        if constexpr (std::same_as<T, tensor>)
+            put(take_tensor(std::move(f.keeps)));
+        else
+            put(value_of<T>(std::move(f)));
         return answer;
     } else {
         room_for<T> element;
-        const loading answer = load_settled(element, obj, may_convert);
+        const loading answer = element.load(obj, may_convert);
         if (answer != loading::done) return answer;
         put(std::move(element.value()));
         if constexpr (requires { element.kept(); }) {
@@ -228,57 +191,40 @@ template <class T, class Put>
 
 template <class T>
     requires(!is_slotted<std::optional<T>>)
-class value_slot<std::optional<T>> {
+class value_slot<std::optional<T>> : public stored_items<std::optional<T>> {
 public:
     static std::string annotation() { return annotation_of<T>() + " | None"; }
-    loading load(PyObject* obj, bool may_convert) noexcept try {
+    loading load(PyObject* obj, bool may_convert) {
         if (obj == Py_None) return loading::done;
-        return load_element<T>(obj, may_convert, kept_, [&](T&& v) { value_.emplace(std::move(v)); });
-    } catch (...) {
-        py::raise_caught();
-        return loading::raised;
+        return load_element<T>(obj, may_convert, this->kept_,
+                               [&](T&& v) { this->value_.emplace(std::move(v)); });
     }
-    kept_objects& kept() noexcept { return kept_; }
-    std::optional<T>& value() noexcept { return value_; }
-
-private:
-    kept_objects kept_;
-    std::optional<T> value_;
 };
 
 template <class T>
-class value_slot<std::vector<T>> {
+class value_slot<std::vector<T>> : public stored_items<std::vector<T>> {
 public:
     static std::string annotation() { return "collections.abc.Sequence[" + annotation_of<T>() + "]"; }
-    loading load(PyObject* obj, bool may_convert) noexcept try {
-        py::ref items = detail::items_of(obj);  // a list may change while we look
+    loading load(PyObject* obj, bool may_convert) {
+        py::ref items = items_of(obj);  // a list may change while we look
         if (!items) return refuse_or_raise();
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
-        value_.reserve(static_cast<std::size_t>(count));
+        this->value_.reserve(static_cast<std::size_t>(count));
         for (Py_ssize_t i = 0; i < count; ++i) {
-            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, kept_,
-                                                   [&](T&& v) { value_.push_back(std::move(v)); });
+            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, this->kept_,
+                                                   [&](T&& v) { this->value_.push_back(std::move(v)); });
             if (answer != loading::done) return answer;
         }
-        if constexpr (points_into_object<T>) kept_.push_back(std::move(items));
+        if constexpr (points_into_object<T>) this->kept_.push_back(std::move(items));
         return loading::done;
-    } catch (...) {
-        py::raise_caught();
-        return loading::raised;
     }
-    kept_objects& kept() noexcept { return kept_; }
-    std::vector<T>& value() noexcept { return value_; }
-
-private:
-    kept_objects kept_;
-    std::vector<T> value_;
 };
 
 template <class T>
-class value_slot<std::map<std::string, T>> {
+class value_slot<std::map<std::string, T>> : public stored_items<std::map<std::string, T>> {
 public:
     static std::string annotation() { return "dict[str, " + annotation_of<T>() + "]"; }
-    loading load(PyObject* obj, bool may_convert) noexcept try {
+    loading load(PyObject* obj, bool may_convert) {
         if (!PyDict_Check(obj)) return loading::refused;
         py::ref copy = py::ref::take(PyDict_Copy(obj));
         if (!copy) return refuse_or_raise();
@@ -289,95 +235,55 @@ public:
             value_slot<std::string> name;
             loading answer = name.load(key, false);
             if (answer == loading::done) {
-                answer = load_element<T>(item, may_convert, kept_,
-                                         [&](T&& v) { value_.emplace(name.value(), std::move(v)); });
+                answer = load_element<T>(item, may_convert, this->kept_,
+                                         [&](T&& v) { this->value_.emplace(name.value(), std::move(v)); });
             }
             if (answer != loading::done) return answer;
         }
-        if constexpr (points_into_object<T>) kept_.push_back(std::move(copy));
+        if constexpr (points_into_object<T>) this->kept_.push_back(std::move(copy));
         return loading::done;
-    } catch (...) {
-        py::raise_caught();
-        return loading::raised;
     }
-    kept_objects& kept() noexcept { return kept_; }
-    std::map<std::string, T>& value() noexcept { return value_; }
-
-private:
-    kept_objects kept_;
-    std::map<std::string, T> value_;
 };
 
 template <class... T>
-class value_slot<std::tuple<T...>> {
+class value_slot<std::tuple<T...>> : public stored_items<std::optional<std::tuple<T...>>> {
 public:
     static std::string annotation() {
         std::string list;
         ((list += (list.empty() ? "" : ", ") + annotation_of<T>()), ...);
         return "tuple[" + list + "]";
     }
-    loading load(PyObject* obj, bool may_convert) noexcept try {
-        py::ref items = detail::items_of(obj);
+    loading load(PyObject* obj, bool may_convert) {
+        py::ref items = items_of(obj);
         if (!items) return refuse_or_raise();
         if (PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
         std::tuple<std::optional<T>...> parts;
         loading answer = loading::done;
-        const bool complete = [&]<std::size_t... I>(std::index_sequence<I...>) {
-            return (((answer = load_element<T>(
-                          PyTuple_GET_ITEM(items.get(), static_cast<Py_ssize_t>(I)), may_convert, kept_,
-                          [&](T&& v) { std::get<I>(parts).emplace(std::move(v)); })) == loading::done) &&
-                    ...);
-        }(std::index_sequence_for<T...>{});
-        if (complete) std::apply([&](auto&... part) { value_.emplace(std::move(*part)...); }, parts);
-        if constexpr (points_into_object<std::tuple<T...>>) kept_.push_back(std::move(items));
+        Py_ssize_t next = 0;
+        const auto load_part = [&]<class P>(std::optional<P>& part) {
+            answer = load_element<P>(PyTuple_GET_ITEM(items.get(), next++), may_convert, this->kept_,
+                                     [&](P&& v) { part.emplace(std::move(v)); });
+            return answer == loading::done;
+        };
+        if (std::apply([&](auto&... part) { return (load_part(part) && ...); }, parts))
+            std::apply([&](auto&... part) { this->value_.emplace(std::move(*part)...); }, parts);
+        if constexpr (points_into_object<std::tuple<T...>>) this->kept_.push_back(std::move(items));
         return answer;
-    } catch (...) {
-        py::raise_caught();
-        return loading::raised;
     }
-    kept_objects& kept() noexcept { return kept_; }
-    std::tuple<T...>& value() noexcept { return *value_; }
-
-private:
-    kept_objects kept_;
-    std::optional<std::tuple<T...>> value_;
+    std::tuple<T...>& value() noexcept { return *this->value_; }
 };
 
 // --- annotations ------------------------------------------------------------------------------------------
 
-namespace detail {
-template <class T>
-struct annotation {
-    static std::string text() { return value_slot<T>::annotation(); }
-};
-template <class T>
-    requires is_array<T>
-struct annotation<T> {
-    static std::string text() {
-        return "typing.Annotated[numpy.typing.ArrayLike, '" + std::string(T::spelled.view()) + "']";
-    }
-};
-template <class T>
-    requires is_array<T>
-struct annotation<std::optional<T>> {
-    static std::string text() { return annotation<T>::text() + " | None"; }
-};
-template <class First, class... Rest>
-    requires is_slotted<std::variant<First, Rest...>>
-struct annotation<std::variant<First, Rest...>> {
-    static std::string text() {
-        return (annotation<First>::text() + ... + (" | " + annotation<Rest>::text()));
-    }
-};
-template <>
-struct annotation<tensor> {
-    static std::string text() { return "numpy.typing.ArrayLike"; }
-};
-}  // namespace detail
+/// The annotation of a type that is lent, or of a tensor.
+[[nodiscard]] TENON_API std::string annotation_of(const parameter_type& type);
 
 template <class T>
 [[nodiscard]] std::string annotation_of() {
-    return detail::annotation<std::remove_cvref_t<T>>::text();
+    if constexpr (is_slotted<std::remove_cvref_t<T>>)
+        return annotation_of(type_of<T>);
+    else
+        return value_slot<std::remove_cvref_t<T>>::annotation();
 }
 
 }  // namespace tenon::bind

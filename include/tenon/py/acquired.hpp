@@ -65,7 +65,10 @@ public:
     bool owning = false;    ///< the tensor must outlive the call: the rung keeps something alive
     bool looking = false;   ///< nothing is to be used up: capsules of others stay as they are
     bool ran_code = false;  ///< code of others may have run, and changed what was borrowed before
-    Py_buffer buffer;       ///< used by a borrowing buffer import only
+    /// No exception is wanted for an object that speaks no protocol at all: `no_array` says so then.
+    bool quiet = false;
+    bool no_array = false;
+    Py_buffer buffer;                    ///< used by a borrowing buffer import only
     std::int64_t storage[2 * max_rank];  ///< shape, then strides
 };
 

@@ -222,6 +222,8 @@ TENON_COLD inline void raise_answer(attempt& a, const outcome& got, const rung* 
         chain_behind(std::move(later));
     }
     // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
+    a.out.no_array = a.out.quiet && !(got == outcome::raised) && !a.left_to_arrow && told.is_no_array();
+    if (a.out.no_array) return;
     if (got == outcome::refused && last->id == rung_id::numpy_struct)
         raise_unmet(got.why(), a.obj);
     else if (!(got == outcome::raised))

@@ -68,6 +68,9 @@ public:
         }
     }
 
+    /// None of the protocols was there.
+    [[nodiscard]] bool is_no_array() const noexcept { return !any_; }
+
     /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
     TENON_COLD void raise_for(PyObject* obj) const noexcept try {
         std::string list;

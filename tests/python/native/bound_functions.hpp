@@ -19,6 +19,9 @@
 #include <vector>
 
 #include <tenon/bind/request.hpp>
+#include <tenon/py.hpp>
+
+#include "../../../src/gpu/cuda_driver.hpp"
 
 namespace bound {
 

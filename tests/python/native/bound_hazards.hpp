@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <tenon/bind/request.hpp>
+#include <tenon/py.hpp>
 
 namespace hazards {
 

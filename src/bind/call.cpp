@@ -1,0 +1,322 @@
+// src/bind/call.cpp: the notes of a call, and a binder's function object that is made to explain by them what
+// it refuses; what it takes costs a jump more.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/bind/call.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include "../py/runtime/call.hpp"
+#include "../py/runtime/exceptions.hpp"
+#include "../py/runtime/keep.hpp"
+#include "overloads.hpp"
+#include "record.hpp"
+
+namespace tenon::bind {
+
+TENON_INLINE call_frame::call_frame() noexcept : outer_(notes_here()) {
+    notes_here() = {nullptr, nullptr, outer_.calls + 1};
+}
+
+TENON_INLINE call_frame::~call_frame() {
+    call_notes& here = notes_here();
+    note* const dropped = here.first;
+    here = outer_;
+    if (dropped == nullptr) [[likely]]
+        return;
+    const py::error_guard aside;
+    drop_notes(dropped);
+}
+
+TENON_INLINE PyObject* call_frame::end(PyObject* result) noexcept {
+    PyObject* const waiting = std::exchange(notes_here().put_off, nullptr);
+    if (waiting == nullptr) [[likely]]
+        return result;
+    PyErr_Clear();
+    py::call::drop(result);
+    py::restore_exception(py::ref::take(waiting));
+    return nullptr;
+}
+
+TENON_INLINE bool is_call_noted() noexcept { return notes_here().calls != 0; }
+
+TENON_INLINE bool is_put_off() noexcept { return notes_here().put_off != nullptr; }
+
+TENON_INLINE void put_off() noexcept {
+    call_notes& here = notes_here();
+    if (here.calls == 0)
+        py::call::write_unraisable();
+    else if (here.put_off != nullptr)
+        PyErr_Clear();  // the first one stands
+    else
+        here.put_off = py::pending_exception().release();
+}
+
+TENON_INLINE void forget_notes() noexcept {
+    call_notes& here = notes_here();
+    if (here.calls != 0 || here.first == nullptr) return;
+    const py::error_guard aside;
+    drop_notes(std::exchange(here.first, nullptr));
+}
+
+TENON_INLINE void add_overload(overload_list& list, const parameter* parameters, unsigned count) {
+    known_overload& made = list.all.emplace_back();
+    bool is_behind_args = false;
+    for (unsigned i = 0; i < count; ++i) {
+        known_parameter& p = made.parameters.emplace_back();
+        p.is = parameters[i];
+        p.is.is_keyword_only = p.is.is_keyword_only || is_behind_args;
+        is_behind_args = is_behind_args || p.is.stars == 1;
+        const bool has_self = made.parameters.front().name == "self";
+        p.name = p.is.name != nullptr ? p.is.name : "arg" + std::to_string(i - (has_self ? 1U : 0U));
+        p.is.name = nullptr;  // the binder's: it may go
+    }
+}
+
+TENON_INLINE bool raise_noted(const char* function, const parameter* parameters, PyObject* const* values,
+                              unsigned count) noexcept try {
+    overload_list one;
+    add_overload(one, parameters, count);
+    explainer notes(true);
+    refusal why = why_not_values(notes, one.all.front(), {values, values + count});
+    return PyErr_Occurred() != nullptr || raise_for_one(function != nullptr ? function : "", std::move(why));
+} catch (...) {
+    py::raise_caught();
+    return true;
+}
+
+/// Functions that stand in front of a binder's own, one for each of those. A binder has a handful for all the
+/// functions it makes, so a few places do; when there are more, the rest keep their own messages.
+template <class Fn, class Stand>
+class stand_ins {
+public:
+    /// What to call instead of `original`: `original` itself when it is a stand-in already.
+    [[nodiscard]] static Fn in_front_of(Fn original) noexcept {
+        if (original == nullptr || is_one(original)) return original;
+        for (std::size_t i = 0; i < places; ++i) {
+            Fn none = nullptr;
+            if (originals[i].compare_exchange_strong(none, original) || none == original) return functions[i];
+        }
+        return original;
+    }
+    [[nodiscard]] static bool is_one(Fn function) noexcept {
+        for (const Fn f : functions)
+            if (f == function) return true;
+        return false;
+    }
+    template <std::size_t I>
+    [[nodiscard]] static Fn original() noexcept {
+        return originals[I].load(std::memory_order_relaxed);
+    }
+
+private:
+    static constexpr std::size_t places = 8;
+    TENON_PRIVATE static inline std::atomic<Fn> originals[places]{};
+    TENON_PRIVATE static inline constexpr auto functions = []<std::size_t... I>(std::index_sequence<I...>) {
+        return std::array<Fn, places>{&Stand::template call<I>...};
+    }(std::make_index_sequence<places>{});
+};
+
+/// What is known of functions, for as long as the process lives: nanobind's by the objects they are, which
+/// live as long as the interpreter; of pybind11's the types of each overload, by its record.
+class function_registry {
+public:
+    /// Adds an overload to those of `before`, of which `made` has `total` in all.
+    void add(PyObject* made, PyObject* before, std::size_t total, const parameter* parameters,
+             unsigned count) {
+        const std::scoped_lock lock(mutex_);
+        overload_list list;
+        const auto found = functions_.find(before);
+        if (total > 1 && found != functions_.end()) {
+            list = std::move(found->second);
+            functions_.erase(found);
+        }
+        // Those that were defined where these headers had not been included, and are nobody's to explain.
+        while (list.all.size() + 1 < total) list.all.emplace(list.all.begin());
+        add_overload(list, parameters, count);
+        functions_[made] = std::move(list);
+    }
+    [[nodiscard]] overload_list find(PyObject* function) {
+        const std::scoped_lock lock(mutex_);
+        const auto found = functions_.find(function);
+        return found != functions_.end() ? found->second : overload_list{};
+    }
+    void add(const void* overload, const parameter_type* const* types) {
+        const std::scoped_lock lock(mutex_);
+        types_[overload] = types;
+    }
+    [[nodiscard]] const parameter_type* const* find_types(const void* overload) {
+        const std::scoped_lock lock(mutex_);
+        const auto found = types_.find(overload);
+        return found != types_.end() ? found->second : nullptr;
+    }
+    [[nodiscard]] TENON_PRIVATE static function_registry& here() {
+        static auto* const all = new function_registry;  // never destroyed: modules may go later
+        return *all;
+    }
+
+private:
+    std::mutex mutex_;
+    std::map<PyObject*, overload_list> functions_;
+    std::map<const void*, const parameter_type* const*> types_;
+};
+
+TENON_INLINE void remember_types(const void* overload, const parameter_type* const* types) noexcept try {
+    function_registry::here().add(overload, types);
+} catch (...) {
+    // Without memory for it, its reasons are left out.
+}
+
+TENON_INLINE const parameter_type* const* types_of_overload(const void* overload) noexcept {
+    return function_registry::here().find_types(overload);
+}
+
+/// Explains what a function of nanobind's raised, if it refused its arguments.
+TENON_COLD inline void explain_function(PyObject* self, const call_arguments& given, bool consumes) noexcept
+    try {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
+    overload_list known = function_registry::here().find(self);
+    py::ref raised = py::pending_exception();
+    const py::ref name = py::ref::take(py::call::attr(self, "__name__"));
+    const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    PyErr_Clear();
+    py::restore_exception(std::move(raised));
+    explain_pending(given, known, text != nullptr ? text : "", consumes);
+} catch (...) {
+    py::raise_caught();
+}
+
+/// How pybind11's functions are listed: the same for all of them.
+TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
+
+/// The same of a function of pybind11's, which always keeps notes.
+TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& given, bool) noexcept try {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
+    overload_list known;
+    const overload_lister lister = definition_lister.load();
+    const char* const name = lister != nullptr ? lister(self, known) : "";
+    explain_pending(given, known, name, false);
+} catch (...) {
+    py::raise_caught();
+}
+
+/// In front of what is called as by vectorcall.
+template <auto Explain, bool KeepsNotes>
+struct vectorcall_stand {
+    template <std::size_t I>
+    static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
+        const auto original = stand_ins<vectorcallfunc, vectorcall_stand>::template original<I>();
+        // The highest bits are flags, CPython's and the binder's.
+        const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
+        if constexpr (KeepsNotes) {
+            call_frame notes;
+            PyObject* const result = notes.end(original(self, args, nargsf, names));
+            if (result == nullptr) [[unlikely]]
+                Explain(self, {args, count, names}, false);
+            return result;
+        } else {
+            PyObject* const result = original(self, args, nargsf, names);
+            if (result == nullptr) [[unlikely]] {
+                Explain(self, {args, count, names}, true);
+                forget_notes();
+            }
+            return result;
+        }
+    }
+};
+template <bool KeepsNotes>
+using function_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<&explain_function, KeepsNotes>>;
+
+struct slow_definition_stand {
+    template <std::size_t I>
+    static PyObject* call(PyObject* self, PyObject* args, PyObject* keywords) {
+        const auto original =
+            stand_ins<PyCFunctionWithKeywords, slow_definition_stand>::template original<I>();
+        call_frame notes;
+        PyObject* const result = notes.end(original(self, args, keywords));
+        if (result == nullptr) [[unlikely]]
+            explain(self, args, keywords);
+        return result;
+    }
+
+private:
+    TENON_COLD static void explain(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
+        std::vector<PyObject*> values;
+        values.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(args)));
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
+        py::ref names;
+        if (keywords != nullptr) {
+            const py::error_guard aside;
+            names = py::ref::take(PyTuple_New(PyDict_GET_SIZE(keywords)));
+            if (!names) return;
+            PyObject *key = nullptr, *value = nullptr;
+            Py_ssize_t at = 0;
+            for (Py_ssize_t i = 0; PyDict_Next(keywords, &at, &key, &value) != 0; ++i) {
+                PyTuple_SET_ITEM(names.get(), i, py::ref::borrow(key).release());
+                values.push_back(value);
+            }
+        }
+        explain_definition(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
+    } catch (...) {
+        py::raise_caught();
+    }
+};
+
+[[nodiscard]] inline hooking hooking_of(PyObject* callable) noexcept {
+    const auto function = PyVectorcall_Function(callable);
+    if (function_stand_ins<true>::is_one(function)) return hooking::keeps_notes;
+    return function_stand_ins<false>::is_one(function) ? hooking::explains : hooking::none;
+}
+
+TENON_INLINE void hook_function(PyObject* made, PyObject* before, const parameter* parameters, unsigned count,
+                                hooking how) noexcept try {
+    const Py_ssize_t offset = Py_TYPE(made)->tp_vectorcall_offset;
+    if (offset <= 0 || (Py_TYPE(made)->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0) return;
+    // nanobind's function has as many items as overloads.
+    const std::size_t total = Py_TYPE(made)->tp_itemsize > 0 ? static_cast<std::size_t>(Py_SIZE(made)) : 1;
+    function_registry::here().add(made, before, total, parameters, count);
+    if (before != nullptr) how = std::max(how, hooking_of(before));
+    // Several overloads may refuse before one takes, or none.
+    if (how == hooking::explains && total > 1) how = hooking::keeps_notes;
+    auto& place = *reinterpret_cast<vectorcallfunc*>(reinterpret_cast<char*>(made) + offset);
+    if (how == hooking::explains) place = function_stand_ins<false>::in_front_of(place);
+    if (how == hooking::keeps_notes) place = function_stand_ins<true>::in_front_of(place);
+} catch (...) {
+    PyErr_Clear();  // without memory for it, it keeps its own messages
+}
+
+TENON_INLINE bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept {
+    definition_lister.store(lister);
+    const auto swap = [&]<class Stand, class Fn>(std::type_identity<Stand>, Fn) {
+        const auto old = reinterpret_cast<Fn>(reinterpret_cast<void (*)()>(definition.ml_meth));
+        const Fn made = stand_ins<Fn, Stand>::in_front_of(old);
+        definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(made));
+        return made != old;
+    };
+    constexpr int fast = METH_FASTCALL | METH_KEYWORDS;
+    constexpr int slow = METH_VARARGS | METH_KEYWORDS;
+    // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
+    if ((definition.ml_flags & fast) == fast)
+        return swap(std::type_identity<vectorcall_stand<&explain_definition, true>>{}, vectorcallfunc{});
+    if ((definition.ml_flags & slow) == slow)
+        return swap(std::type_identity<slow_definition_stand>{}, PyCFunctionWithKeywords{});
+    return false;
+}
+
+TENON_INLINE int set_item(PyObject* dict, const char* key, PyObject* value) noexcept {
+    return py::call::set_dict_item(dict, key, value);
+}
+
+TENON_INLINE PyObject* attribute_of(PyObject* obj, const char* name) noexcept {
+    return py::call::attr(obj, name);
+}
+
+}  // namespace tenon::bind

@@ -1,0 +1,208 @@
+// src/bind/function.cpp: functions of modules written by hand: their signatures, their arguments in order,
+// and what they raise.
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include <tenon/bind/function.hpp>
+#include <tenon/py/raise.hpp>
+#include "../py/runtime/call.hpp"
+#include "../py/runtime/exceptions.hpp"
+#include "../py/runtime/keep.hpp"
+#include "overloads.hpp"
+#include "words.hpp"
+
+namespace tenon::bind {
+
+TENON_INLINE std::string annotation_of(const parameter_type& type) {
+    if (type.kind == parameter_kind::tensor) return "numpy.typing.ArrayLike";
+    std::string out;
+    for (unsigned i = 0; i < type.count; ++i) {
+        out += i == 0 ? "" : " | ";
+        out += std::string("typing.Annotated[numpy.typing.ArrayLike, '") + type.specs[i]->words + "']";
+    }
+    return type.accepts_none ? out + " | None" : out;
+}
+
+TENON_INLINE const char* text_of(PyObject* obj, std::size_t& size) noexcept {
+    if (!PyUnicode_Check(obj)) return nullptr;
+    Py_ssize_t length = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(obj, &length);
+    size = static_cast<std::size_t>(length);
+    return text;
+}
+
+TENON_INLINE py::ref items_of(PyObject* obj) noexcept {
+    if (PySequence_Check(obj) == 0 || PyUnicode_Check(obj) || PyBytes_Check(obj)) {
+        PyErr_SetString(PyExc_TypeError, "tenon: not a sequence");
+        return {};
+    }
+    if (PyList_CheckExact(obj)) return py::ref::take(py::call::list_items(obj));
+    return py::ref::take(foreign_code([&] { return PySequence_Tuple(obj); }));
+}
+
+/// The integer that an object is, by the function of CPython's that reads one.
+template <class Integer>
+[[nodiscard]] loading load_integer(PyObject* obj, Integer& out, bool& ran_code,
+                                   Integer (*read)(PyObject*)) noexcept {
+    if (PyIndex_Check(obj) == 0 || PyBool_Check(obj)) return loading::refused;
+    ran_code = !PyLong_CheckExact(obj);
+    const py::ref number = py::ref::take(py::call::index(obj));
+    if (!number) return refuse_or_raise();
+    out = read(number.get());
+    return out == static_cast<Integer>(-1) && PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::done;
+}
+TENON_INLINE loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept {
+    return load_integer(obj, out, ran_code, &PyLong_AsLongLong);
+}
+TENON_INLINE loading load_number(PyObject* obj, unsigned long long& out, bool& ran_code) noexcept {
+    return load_integer(obj, out, ran_code, &PyLong_AsUnsignedLongLong);
+}
+TENON_INLINE loading load_number(PyObject* obj, double& out, bool& ran_code) noexcept {
+    if (PyFloat_CheckExact(obj)) {
+        out = PyFloat_AS_DOUBLE(obj);
+        return loading::done;
+    }
+    if (PyNumber_Check(obj) == 0) return loading::refused;
+    ran_code = !PyLong_CheckExact(obj);
+    out = foreign_code([&] { return PyFloat_AsDouble(obj); });
+    return out == -1.0 && PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::done;
+}
+
+}  // namespace tenon::bind
+
+namespace tenon::py::detail {
+
+TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
+
+/// A default value as an object. Null with an exception set on failure.
+[[nodiscard]] inline ref default_object(const parameter& p) noexcept {
+    return ref::take(std::visit(
+        []<class V>(const V& v) -> PyObject* {
+            if constexpr (std::is_same_v<V, bool>)
+                return PyBool_FromLong(v ? 1 : 0);
+            else if constexpr (std::is_same_v<V, std::int64_t>)
+                return PyLong_FromLongLong(v);
+            else if constexpr (std::is_same_v<V, std::uint64_t>)
+                return PyLong_FromUnsignedLongLong(v);
+            else if constexpr (std::is_same_v<V, double>)
+                return PyFloat_FromDouble(v);
+            else if constexpr (std::is_same_v<V, const char*>)
+                return PyUnicode_FromString(v);
+            else
+                return ref::borrow(Py_None).release();
+        },
+        p.value));
+}
+
+/// Text as Python shows it, on one line.
+[[nodiscard]] inline std::string quoted_text(std::string_view text) {
+    static constexpr char digits[] = "0123456789abcdef";
+    std::string out = "'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\\' || c == '\'')
+            out += {'\\', c};
+        else if (byte < 0x20)
+            out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
+        else
+            out += c;
+    }
+    return out + "'";
+}
+
+/// A default value as Python shows it.
+[[nodiscard]] inline std::string shown(const parameter& p) {
+    return std::visit(
+        []<class V>(const V& v) -> std::string {
+            if constexpr (std::is_same_v<V, bool>) {
+                return v ? "True" : "False";
+            } else if constexpr (std::is_integral_v<V>) {
+                return std::to_string(v);
+            } else if constexpr (std::is_same_v<V, double>) {
+                char* const text = PyOS_double_to_string(v, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
+                std::string out = text != nullptr ? text : "...";
+                PyMem_Free(text);
+                return out;
+            } else if constexpr (std::is_same_v<V, const char*>) {
+                return quoted_text(v);
+            } else {
+                return "None";
+            }
+        },
+        p.value);
+}
+
+TENON_INLINE PyMethodDef define_function(function_record& made, const char* name,
+                                         std::span<const parameter> parameters, const char* doc,
+                                         std::span<const std::string> annotations, const std::string& result,
+                                         PyCFunction call) {
+    made.name = name;
+    made.parameters.assign(parameters.begin(), parameters.end());
+    std::string bare, full;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const parameter& p = parameters[i];
+        bare += std::string(", ") + p.name + (p.has_default() ? "=" + shown(p) : "");
+        full += std::string(i == 0 ? "" : ", ") + p.name + ": " + annotations[i] +
+                (p.has_default() ? " = " + shown(p) : "");
+    }
+    made.doc = made.name + "($module" + bare + ")\n--\n\n" + made.name + "(" + full + ") -> " + result;
+    if (doc != nullptr && *doc != '\0') made.doc += std::string("\n\n") + doc;
+    return {made.name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made.doc.c_str()};
+}
+
+TENON_INLINE bool place_arguments(const function_record& function, PyObject* const* args,
+                                  Py_ssize_t positional, PyObject* names, PyObject** out, ref* made) noexcept
+    try {
+    const bind::call_arguments given{args, positional, names};
+    const std::vector<parameter>& parameters = function.parameters;
+    const auto count = static_cast<Py_ssize_t>(parameters.size());
+    const auto fail = [&](const std::string& what) {
+        PyErr_SetString(PyExc_TypeError, (function.name + "(): " + what).c_str());
+        return false;
+    };
+    if (positional > count) return fail(bind::too_many(count, positional));
+    for (Py_ssize_t i = 0; i < positional; ++i) out[i] = args[i];
+    for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
+        const std::string_view name = given.keyword(k);
+        Py_ssize_t at = 0;
+        while (at < count && parameters[static_cast<std::size_t>(at)].name != name) ++at;
+        if (at == count) return fail("has no argument " + bind::quoted(name));
+        if (out[at] != nullptr) return fail("got two values for argument '" + std::string(name) + "'");
+        out[at] = args[positional + k];
+    }
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        const parameter& p = parameters[static_cast<std::size_t>(i)];
+        if (out[i] != nullptr) continue;
+        if (!p.has_default()) return fail("argument '" + std::string(p.name) + "' is missing");
+        made[i] = default_object(p);
+        out[i] = made[i].get();
+        if (out[i] == nullptr) return false;
+    }
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
+TENON_INLINE void raise_refused(const function_record& function, std::size_t index,
+                                const bind::parameter_type& type, const std::string& annotation,
+                                PyObject* obj) noexcept try {
+    const char* const name = function.parameters[index].name;
+    const bind::parameter asked{name, &type};
+    if (bind::raise_noted(function.name.c_str(), &asked, &obj, 1)) return;
+    const bool is_out_of_range =
+        (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
+    const std::string text = function.name + "(): argument '" + name + "' does not fit: expected " +
+                             annotation + ", got " + bind::type_name(obj) +
+                             (is_out_of_range ? " out of its range" : "");
+    if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, text.c_str());
+} catch (...) {
+    raise_caught();
+}
+
+}  // namespace tenon::py::detail

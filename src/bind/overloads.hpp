@@ -1,0 +1,226 @@
+// src/bind/overloads.hpp: the overloads of a function, and why a call fits none of them.
+//
+// A binder tries its overloads, and when none fits it raises a TypeError that lists their signatures. What is
+// known of the parameters, and was noted while they were loaded, is put under each of them.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <tenon/bind/call.hpp>
+#include <tenon/bind/parameter.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include "../py/runtime/exceptions.hpp"
+#include "../py/runtime/keep.hpp"
+#include "record.hpp"
+#include "words.hpp"
+
+namespace tenon::bind {
+
+/// A parameter that outlives the binder's own words for it.
+struct known_parameter {
+    std::string name;
+    parameter is;
+};
+struct known_overload {
+    std::vector<known_parameter> parameters;
+};
+class overload_list {
+public:
+    std::vector<known_overload> all;
+};
+
+/// The arguments of a call, as a vectorcall has them.
+struct call_arguments {
+    PyObject* const* values;
+    Py_ssize_t positional;
+    PyObject* names;  ///< of the keyword arguments behind the positional ones, or null
+
+    [[nodiscard]] Py_ssize_t keywords() const noexcept {
+        return names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+    }
+    [[nodiscard]] std::string_view keyword(Py_ssize_t i) const noexcept {
+        Py_ssize_t size = 0;  // a name may have a NUL in it, and is not to be taken for its beginning
+        const char* const text = PyUnicode_AsUTF8AndSize(PyTuple_GET_ITEM(names, i), &size);
+        if (text == nullptr) PyErr_Clear();
+        return text != nullptr ? std::string_view(text, static_cast<std::size_t>(size)) : "?";
+    }
+};
+
+/// "takes 1 positional argument, got 2".
+[[nodiscard]] inline std::string too_many(Py_ssize_t takes, Py_ssize_t got) {
+    return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") + ", got " +
+           std::to_string(got);
+}
+
+/// The type mentions an array, so that its refusal is ours to explain.
+[[nodiscard]] inline bool is_ours(const parameter& p) noexcept {
+    return p.type != nullptr && p.type->kind != parameter_kind::foreign;
+}
+
+/// Why the values, null for one that is missing, do not fit the parameters that they stand for.
+[[nodiscard]] inline refusal why_not_values(explainer& notes, const known_overload& overload,
+                                            const std::vector<PyObject*>& values) {
+    refusal out;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const known_parameter& p = overload.parameters[i];
+        if (p.is.stars != 0) continue;
+        const std::string who = "argument " + quoted(p.name);
+        if (values[i] == nullptr && p.is.has_default) continue;
+        if (values[i] == nullptr)
+            out.text = who + " is missing";
+        else if (is_ours(p.is))
+            out = notes.why_not(values[i], *p.is.type, who, p.name);
+        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+    }
+    return out;
+}
+
+/// Why a call does not fit an overload, as far as that is known. The first `skipped` parameters are not
+/// counted (the `self` of a constructor).
+[[nodiscard]] inline refusal why_not_overload(explainer& notes, const known_overload& overload,
+                                              const call_arguments& given, Py_ssize_t skipped) {
+    const std::vector<known_parameter>& parameters = overload.parameters;
+    std::vector<PyObject*> values(parameters.size(), nullptr);
+    refusal out;
+    Py_ssize_t next = 0;
+    bool takes_rest = false, takes_names = false;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        takes_rest = takes_rest || parameters[i].is.stars == 1;
+        takes_names = takes_names || parameters[i].is.stars == 2;
+        if (parameters[i].is.stars == 0 && !parameters[i].is.is_keyword_only && next < given.positional)
+            values[i] = given.values[next++];
+    }
+    if (next < given.positional && !takes_rest) {
+        out.text = too_many(next - skipped, given.positional - skipped);
+        return out;
+    }
+    for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
+        const std::string_view name = given.keyword(k);
+        bool known = takes_names;
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            if (parameters[i].name != name || parameters[i].is.stars != 0) continue;
+            known = true;
+            if (values[i] != nullptr) {
+                out.text = "got two values for argument " + quoted(name);
+                return out;
+            }
+            values[i] = given.values[given.positional + k];
+        }
+        if (!known) {
+            out.text = "has no argument " + quoted(name);
+            return out;
+        }
+    }
+    return why_not_values(notes, overload, values);
+}
+
+/// The signatures in a binder's message, or nothing when it is not one of those.
+struct listed_overloads {
+    std::string_view function;
+    bool is_constructor = false;
+    std::vector<std::string_view> signatures;
+
+    [[nodiscard]] static std::optional<listed_overloads> in(std::string_view message) {
+        static constexpr std::string_view heads[] = {"(): incompatible function arguments. ",
+                                                     "(): incompatible constructor arguments. "};
+        listed_overloads out;
+        std::size_t at = message.find(heads[0]);
+        if (at == std::string_view::npos) {
+            at = message.find(heads[1]);
+            out.is_constructor = true;
+        }
+        if (at == std::string_view::npos) return std::nullopt;
+        out.function = message.substr(0, at);
+        message = message.substr(0, message.find("\n\nInvoked with"));
+        for (std::size_t n = 1;; ++n) {
+            const std::string mark = "\n    " + std::to_string(n) + ". ";
+            at = message.find(mark);
+            if (at == std::string_view::npos) break;
+            message.remove_prefix(at + mark.size());
+            const std::size_t next = message.find("\n    " + std::to_string(n + 1) + ". ");
+            std::string_view signature = message.substr(0, next);
+            while (!signature.empty() && signature.back() == '\n') signature.remove_suffix(1);
+            out.signatures.push_back(signature);
+        }
+        if (out.signatures.empty()) return std::nullopt;
+        return out;
+    }
+};
+
+/// Raises TypeError with the sentence, its cause behind it.
+inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
+    PyErr_SetString(PyExc_TypeError, sentence.c_str());
+    if (!cause) return;
+    const py::ref made = py::pending_exception();
+    if (!made) return;
+    PyException_SetCause(made.get(), cause.release());
+    py::restore_exception(py::ref::borrow(made.get()));
+}
+
+/// The sentence for one signature and no other.
+[[nodiscard]] inline bool raise_for_one(std::string_view function, refusal&& why) {
+    if (why.text.empty()) return false;
+    // The binders leave the functions behind properties nameless.
+    raise_refusal((function.empty() ? "" : std::string(function) + "(): ") + why.text, std::move(why.cause));
+    return true;
+}
+
+/// Raises the reasons, each under its signature. False when there is nothing to say that the binder has not,
+/// and no exception is pending.
+[[nodiscard]] inline bool raise_listed(explainer& notes, const listed_overloads& listed,
+                                       const call_arguments& given, const overload_list& known) {
+    const std::size_t count = listed.signatures.size();
+    if (known.all.size() < count) return false;
+    // Binders leave out the first: a `__new__` that they have made themselves.
+    const known_overload* overload = known.all.data() + (known.all.size() - count);
+    const Py_ssize_t skipped = listed.is_constructor ? 1 : 0;
+    bool concerns_arrays = false, is_complete = true;
+    std::string list;
+    py::ref cause;
+    for (std::size_t i = 0; i < count; ++i, ++overload) {
+        refusal why = why_not_overload(notes, *overload, given, skipped);
+        if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
+        concerns_arrays =
+            concerns_arrays ||
+            std::ranges::any_of(overload->parameters, [](const known_parameter& p) { return is_ours(p.is); });
+        if (count == 1) return raise_for_one(listed.function, std::move(why));
+        is_complete = is_complete && !why.text.empty();
+        list += "\n    " + std::to_string(i + 1) + ". ";
+        if (listed.signatures[i].starts_with('(')) list += listed.function;  // pybind11 leaves it out
+        list += std::string(listed.signatures[i]) + "\n       " +
+                (why.text.empty() ? "the arguments do not fit" : why.text);
+        if (!cause) cause = std::move(why.cause);
+    }
+    // Of overloads without arrays only their number and names are known: that is all, or it is the binder's.
+    if (!concerns_arrays && !is_complete) return false;
+    raise_refusal(std::string(listed.function) + "(): no overload takes these arguments:" + list,
+                  std::move(cause));
+    return true;
+}
+
+/// Gives the pending TypeError of a binder the reasons why no overload took the arguments. What is not such
+/// an exception, concerns no array, or is of another function than `name`, stays as it is: the function may
+/// have run, and called that. `consumes` as an explainer does.
+inline void explain_pending(const call_arguments& given, const overload_list& known, std::string_view name,
+                            bool consumes) noexcept try {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
+    py::ref original = py::pending_exception();
+    if (!original) return;
+    const std::string message = text_of_exception(original.get());
+    if (PyErr_Occurred() != nullptr) return;
+    const auto listed = listed_overloads::in(message);
+    explainer notes(consumes);
+    if (listed && listed->function == name && raise_listed(notes, *listed, given, known)) return;
+    py::restore_exception(std::move(original));
+} catch (...) {
+    py::raise_caught();
+}
+
+}  // namespace tenon::bind
