@@ -100,6 +100,7 @@ TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool m
     return loading::raised;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
 TENON_INLINE tensor take_tensor(holder memory) noexcept { return std::move(memory.get()->memory); }
 
 }  // namespace tenon::bind

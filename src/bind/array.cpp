@@ -25,6 +25,7 @@ TENON_INLINE void release(held* memory) noexcept {
     if (memory->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete memory;
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
 TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept {
     if (memory.get() == nullptr) return py::ref::borrow(source).release();
     held& here = *memory.get();

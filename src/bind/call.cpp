@@ -171,7 +171,7 @@ private:
 
 TENON_INLINE void remember_types(const void* overload, const parameter_type* const* types) noexcept try {
     function_registry::here().add(overload, types);
-} catch (...) {
+} catch (...) {  // NOLINT(bugprone-empty-catch): without memory there are no words
     // Without memory for it, its reasons are left out.
 }
 

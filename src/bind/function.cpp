@@ -80,6 +80,7 @@ namespace tenon::py::detail {
 TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
 
 /// A default value as an object. Null with an exception set on failure.
+// NOLINTNEXTLINE(bugprone-exception-escape): a variant of numbers is never without a value
 [[nodiscard]] inline ref default_object(const parameter& p) noexcept {
     return ref::take(std::visit(
         []<class V>(const V& v) -> PyObject* {

@@ -29,7 +29,7 @@ struct refusal {
 /// "numpy.ndarray", "list": the type as Python shows it. An exception is left only if it ends the call.
 [[nodiscard]] inline std::string type_name(PyObject* obj) {
     const py::ref type = py::class_of(obj);
-    const std::string full = py::as_type(type)->tp_name;  // a copy: what is asked may give it another
+    std::string full = py::as_type(type)->tp_name;  // a copy: what is asked may give it another
     if (full.find('.') != std::string::npos || (py::as_type(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
         return full;
     const py::ref module = py::ref::take(py::call::attr(type.get(), "__module__"));

@@ -103,7 +103,7 @@ public:
             if (answer == loading::done && !std::in_range<T>(number)) return loading::refused;
         return answer;
     }
-    bool ran_code() const noexcept { return ran_code_; }
+    [[nodiscard]] bool ran_code() const noexcept { return ran_code_; }
 
 private:
     bool ran_code_ = false;

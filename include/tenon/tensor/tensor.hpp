@@ -88,7 +88,7 @@ public:
     [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
         const auto held = static_cast<std::int64_t>(values.size());
         if (auto ok = check_count(shape, held); !ok) {
-            const V gone = std::move(values);
+            const V gone = std::forward<V>(values);
             return ok.error();
         }
         return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
@@ -96,14 +96,14 @@ public:
     template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values) {
         const auto size = values.size();
-        return own(std::move(values), axes(size));
+        return own(std::forward<V>(values), axes(size));
     }
     template <detail::packs_truth_values V>
     static result<tensor> own(V&& values, const axes& = {}) {
         static_assert(
             !detail::packs_truth_values<V>,
             "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
-        return own(std::move(values));
+        return own(std::forward<V>(values));
     }
     /// An array behind a unique_ptr, of at least as many elements as the shape says: nobody can check that.
     template <detail::owning_pointer P>

@@ -95,7 +95,8 @@ public:
         else
             error_ = other.error_;
     }
-    result& operator=(result other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+    result& operator=(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
+        if (this == &other) return *this;
         fail(other.ok_ ? tenon::error{} : other.error_);
         if (other.ok_) {
             ::new (static_cast<void*>(&value_)) T(std::move(other.value_));

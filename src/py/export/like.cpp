@@ -77,7 +77,7 @@ namespace detail {
 /// what is off 64 bytes, a `std::vector` say, and ends the process at the first sum over it. False with an
 /// exception set on failure.
 [[nodiscard]] inline bool align_for_capsule(tensor& t) noexcept {
-    if (t.is_aligned_to(allocation_alignment) || t.size() == 0 || !t.is_c_contiguous()) return true;
+    if (t.is_aligned_to(allocation_alignment) || t.empty() || !t.is_c_contiguous()) return true;
     std::optional<tensor> copied;
     if (t.device().is_host_accessible())
         copied = copy_released(t);
