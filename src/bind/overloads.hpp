@@ -128,8 +128,8 @@ struct listed_overloads {
     std::vector<std::string_view> signatures;
 
     [[nodiscard]] static std::optional<listed_overloads> in(std::string_view message) {
-        static constexpr std::string_view heads[] = {"(): incompatible function arguments. ",
-                                                     "(): incompatible constructor arguments. "};
+        constexpr std::string_view heads[] = {"(): incompatible function arguments. ",
+                                              "(): incompatible constructor arguments. "};
         listed_overloads out;
         std::size_t at = message.find(heads[0]);
         if (at == std::string_view::npos) {

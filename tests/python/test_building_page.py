@@ -96,7 +96,7 @@ def test_header_only(installed):
 
 def assert_module_works(folder):
     code = "import demo, tenon; t = demo.again(b'123'); print(bytes(t), type(t) is tenon.Tensor)"
-    assert run(sys.executable, "-c", code, PYTHONPATH=python_path(folder)) == "b'123' True\n"
+    assert run(sys.executable, "-c", code, PYTHONPATH=python_path(folder), LD_BIND_NOW=1) == "b'123' True\n"
 
 
 def test_one_file(installed):

@@ -25,7 +25,7 @@ FINE = {
     "sixty lines": SHORT,
     "two of them in a row": SHORT + SHORT,
     "a class that is longer": "class many {\npublic:\n" + "    int one() { return 1; }\n" * 70 + "};\n",
-    "a class for functions": "template <class R, class... A>\nclass many<R (*)(A...)> {\n" + "    int one() { return 1; }\n" * 70 + "};\n",
+    "a class for functions": "template <class R>\nclass many<R (*)()> {\n" + "    int one() { return 1; }\n" * 70 + "};\n",
     "a table": "void f() {}\nconst row table[] = {\n" + "    {1, 2},\n" * 70 + "};\n",
     "braces in texts": 'void f() {\n    say("{", \'{\');  // {\n}\n#define OPEN {\n' + SHORT,
     "a namespace": "namespace a::b {\n" + "int one() { return 1; }\n" * 70 + "}\n",
