@@ -498,5 +498,5 @@ PyObject* there_and_back(PyObject* obj) {
     shared = {name for name in shared if not name.startswith("dtype_of<")}
     assert shared <= {"nothing", "seen", "signature", "digits"}, "these say the same in every module"
     # What is left are inline functions, which have no state, and which nobody outside asks for.
-    offered = [line for line in symbols("-D", "--defined-only") if re.search(r" [^Wu] tenon::", line)]
+    offered = [line for line in symbols("-D", "--defined-only") if re.match(r"\w+ [^Wu] tenon::", line)]
     assert not offered
