@@ -178,6 +178,8 @@ int exec(PyObject* module) noexcept {
     if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
     const py::ref dtypes = py::ref::take(dtype_table());
     if (!dtypes || PyModule_AddObjectRef(module, "DTYPES", dtypes.get()) != 0) return -1;
+    const py::ref libraries = py::ref::take(library_table());
+    if (!libraries || PyModule_AddObjectRef(module, "LIBRARIES", libraries.get()) != 0) return -1;
     if (PyModule_AddStringConstant(module, "GRADIENT_WARNING", py::gradient_warning) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }

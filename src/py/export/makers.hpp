@@ -11,7 +11,7 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include "../import/type_plan.hpp"
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../runtime/call.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
@@ -132,15 +132,15 @@ struct maker {
 
     /// Looks for it; false with an exception set on failure.
     [[nodiscard]] bool resolve(PyObject* like, interpreter& here, bool numpy_struct) noexcept try {
-        const framework_habits* const habits = habits_of(type);
+        const library_row* const row = library_of(type);
         kind = maker_kind::none;
         if (table != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
             kind = maker_kind::exchange_table;
         } else if (numpy_struct) {
             kind = maker_kind::numpy;
-        } else if (habits != nullptr && habits->from_dlpack != nullptr) {
-            from = function_at(here, habits->from_dlpack);
-            kind = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
+        } else if (row != nullptr && row->from_dlpack != nullptr) {
+            from = function_at(here, row->from_dlpack);
+            kind = row->from_capsule ? maker_kind::of_capsule : maker_kind::function;
         } else {
             const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
             if (name && has_method(name.get())) {
@@ -153,8 +153,8 @@ struct maker {
         if (PyErr_Occurred() != nullptr) return false;
         const bool by_function = kind == maker_kind::function || kind == maker_kind::of_capsule;
         if (by_function && !from.function) kind = maker_kind::none;
-        if (habits != nullptr && habits->empty != nullptr)
-            empty = function_at(here, habits->empty);
+        if (row != nullptr && row->empty != nullptr)
+            empty = function_at(here, row->empty);
         else if (by_function && !immutable)
             empty = function_named(here, like, "empty");
         make_from = from.function.get();

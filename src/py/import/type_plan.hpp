@@ -7,7 +7,7 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../library/torch_library.hpp"
 #include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
