@@ -35,6 +35,7 @@ namespace tenon::py::detail {
     arrow::probe(type, here, plan);
     buffer::probe(type, plan);
     const library_row* const row = library_of(type);
+    plan.library = row;
     if (row != nullptr) {
         plan.immutable = row->immutable;
         plan.hands_out_legacy = hands_out_legacy(type, *row) && plan.dlpack != attribute_place::nowhere;

@@ -103,6 +103,7 @@ struct maker_plan {
 /// What a type speaks, seen once; then the route.
 struct type_plan {
     PyTypeObject* type = nullptr;
+    const library_row* library = nullptr;  ///< that it comes from, if that is known
     unsigned tag = 0;
     unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
     PyInterpreterState* interpreter = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include <tenon/detail/config.hpp>
@@ -85,6 +86,15 @@ struct library_row {
     std::string_view type_attribute = "", type_prefix = "";
     std::string_view type_names = "";  ///< element types it calls otherwise: "double=float64"
     bool types_as_text = false;        ///< a type's text is its name, after the prefix
+
+    /// Whether it can compute with elements at an address, as far as alignment goes.
+    [[nodiscard]] bool can_compute_at(const void* address, dtype type, device where) const noexcept {
+        static constexpr dtype complex128(abi::type_code::complex, 128);
+        const int needed = type == complex128 && alignment_of_complex128 != 0 ? alignment_of_complex128
+                           : where.has_streams()                              ? alignment_on_gpu
+                                                                              : alignment;
+        return needed == 0 || reinterpret_cast<std::uintptr_t>(address) % static_cast<unsigned>(needed) == 0;
+    }
 };
 
 TENON_PRIVATE inline constexpr std::array known_libraries{
