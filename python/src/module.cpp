@@ -123,7 +123,9 @@ constexpr const char asdlpack_doc[] =
     "trust_legacy: believe that a legacy capsule, which cannot say, is writable\n\n"
     "Raises TypeError for what is not an array, BufferError for what is refused or cannot be expressed,\n"
     "tenon.MalformedError (a ValueError and a BufferError) for a description that contradicts itself; the\n"
-    "producer's own exceptions pass unchanged.";
+    "producer's own exceptions pass unchanged. Where several protocols were tried, the exception has its "
+    "first\n"
+    "sentence as `reason`, and as `tried` a (name, reason) of each, None for one that was not there.";
 
 PyMethodDef functions[] = {
     {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},

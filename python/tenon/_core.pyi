@@ -14,6 +14,8 @@ __version__: str
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+# Where several protocols were tried, this one, TypeError and BufferError have `reason: str` and
+# `tried: tuple[tuple[str, str | None], ...]`, the name of each and why it refused.
 class MalformedError(ValueError, BufferError): ...
 
 @final
