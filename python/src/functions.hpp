@@ -31,5 +31,8 @@ PyObject* device_pair(PyObject* module, PyObject* name) noexcept;
 /// The table of element types: (name, (code, bits, lanes), typestr, buffer format, Arrow format) in each
 /// line. Null with an exception set on failure.
 PyObject* dtype_table() noexcept;
+/// The table of libraries, by package: in each row what the Python half reads of it. Neither can be changed.
+/// Null with an exception set on failure.
+PyObject* library_table() noexcept;
 
 }  // namespace tenon::module

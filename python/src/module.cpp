@@ -123,7 +123,9 @@ constexpr const char asdlpack_doc[] =
     "trust_legacy: believe that a legacy capsule, which cannot say, is writable\n\n"
     "Raises TypeError for what is not an array, BufferError for what is refused or cannot be expressed,\n"
     "tenon.MalformedError (a ValueError and a BufferError) for a description that contradicts itself; the\n"
-    "producer's own exceptions pass unchanged.";
+    "producer's own exceptions pass unchanged. Where several protocols were tried, the exception has its "
+    "first\n"
+    "sentence as `reason`, and as `tried` a (name, reason) of each, None for one that was not there.";
 
 PyMethodDef functions[] = {
     {"asdlpack", py::detail::as_method(asdlpack), METH_FASTCALL | METH_KEYWORDS, asdlpack_doc},
@@ -178,6 +180,8 @@ int exec(PyObject* module) noexcept {
     if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
     const py::ref dtypes = py::ref::take(dtype_table());
     if (!dtypes || PyModule_AddObjectRef(module, "DTYPES", dtypes.get()) != 0) return -1;
+    const py::ref libraries = py::ref::take(library_table());
+    if (!libraries || PyModule_AddObjectRef(module, "LIBRARIES", libraries.get()) != 0) return -1;
     if (PyModule_AddStringConstant(module, "GRADIENT_WARNING", py::gradient_warning) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }

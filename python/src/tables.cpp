@@ -1,14 +1,17 @@
-// python/src/tables.cpp: the tables of element types and devices, as the Python half of the package reads
-// them.
+// python/src/tables.cpp: the tables of element types, devices and libraries, as the Python half of the
+// package reads them.
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <tenon/py/export.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../../src/py/library/table.hpp"
 #include "../../src/py/runtime/arguments.hpp"
 #include "../../src/py/runtime/call.hpp"
 #include "../../src/py/runtime/exceptions.hpp"
@@ -141,6 +144,62 @@ PyObject* dtype_table() noexcept {
         PyTuple_SET_ITEM(table.get(), i, line);
     }
     return table.release();
+}
+
+/// What the Python half reads of a row.
+[[nodiscard]] static PyObject* as_dictionary(const py::library_row& row) noexcept {
+    const std::pair<const char*, std::string_view> texts[] = {
+        {"name", row.name},
+        {"distribution", row.distribution},
+        {"devices", row.devices},
+        {"more_types", row.more_types},
+        {"fewer_types", row.fewer_types},
+        {"to_type", row.to_type},
+        {"device_kind", row.device_kind},
+        {"device_number", row.device_number},
+        {"device_text", row.device_text},
+        {"device_names", row.device_names},
+        {"type_attribute", row.type_attribute},
+        {"type_prefix", row.type_prefix},
+        {"type_names", row.type_names},
+        {"from_dlpack", row.from_dlpack != nullptr ? row.from_dlpack : ""},
+    };
+    const std::pair<const char*, int> numbers[] = {
+        {"alignment", row.alignment},
+        {"alignment_on_gpu", row.alignment_on_gpu},
+        {"alignment_of_complex128", row.alignment_of_complex128},
+        {"copies_below", row.copies_below},
+        {"most_axes", row.most_axes},
+    };
+    const std::pair<const char*, bool> answers[] = {
+        {"always_cuda", row.always_cuda},
+        {"forgets_readonly", row.forgets_readonly},
+        {"forgets_readonly_on_gpu", row.forgets_readonly_on_gpu},
+        {"donates_on_gpu", row.donates_on_gpu},
+        {"types_as_text", row.types_as_text},
+    };
+    py::ref made = py::ref::take(PyDict_New());
+    const auto put = [&](const char* key, PyObject* value) {
+        const py::ref held = py::ref::take(value);
+        if (made && (!held || py::call::set_dict_item(made.get(), key, held.get()) != 0)) made = py::ref();
+    };
+    for (const auto& [key, value] : texts) put(key, as_text(value));
+    for (const auto& [key, value] : numbers) put(key, PyLong_FromLong(value));
+    for (const auto& [key, value] : answers) put(key, PyBool_FromLong(value ? 1 : 0));
+    return made.release();
+}
+
+PyObject* library_table() noexcept {
+    const py::ref table = py::ref::take(PyDict_New());
+    for (const py::library_row& row : py::known_libraries) {
+        const py::ref line = table ? py::ref::take(as_dictionary(row)) : py::ref();
+        const py::ref shown = line ? py::ref::take(PyDictProxy_New(line.get())) : py::ref();
+        for (const std::string_view package : {row.name, row.alias})
+            if (!package.empty() &&
+                (!shown || py::call::set_dict_item(table.get(), package.data(), shown.get()) != 0))
+                return nullptr;
+    }
+    return table ? PyDictProxy_New(table.get()) : nullptr;
 }
 
 }  // namespace tenon::module

@@ -1,7 +1,7 @@
 # python/tenon/_core.pyi: types of the extension module, and of what the package adds to Tensor.
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any, ClassVar, Literal, TypeAlias, final, overload
+from typing import Any, ClassVar, Literal, TypeAlias, TypedDict, final, overload, type_check_only
 
 import numpy as np
 from jax import Array as _JaxArray
@@ -14,6 +14,8 @@ __version__: str
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
+# Where several protocols were tried, this one, TypeError and BufferError have `reason: str` and
+# `tried: tuple[tuple[str, str | None], ...]`, the name of each and why it refused.
 class MalformedError(ValueError, BufferError): ...
 
 @final
@@ -123,6 +125,38 @@ def asdlpack(
 # For the package alone.
 GRADIENT_WARNING: str
 DTYPES: tuple[tuple[str, tuple[int, int, int], str, str, str], ...]
+
+@type_check_only
+class LibraryRow(TypedDict):
+    """What each means stands in src/py/library/table.hpp. Lists are of words with blanks in between."""
+
+    name: str
+    distribution: str
+    devices: str
+    more_types: str
+    fewer_types: str
+    to_type: str
+    device_kind: str
+    device_number: str
+    device_text: str
+    device_names: str
+    type_attribute: str
+    type_prefix: str
+    type_names: str
+    from_dlpack: str
+    alignment: int
+    alignment_on_gpu: int
+    alignment_of_complex128: int
+    copies_below: int
+    most_axes: int
+    always_cuda: bool
+    forgets_readonly: bool
+    forgets_readonly_on_gpu: bool
+    donates_on_gpu: bool
+    types_as_text: bool
+
+#: By the package a class says it is from; a library with two of them has one row.
+LIBRARIES: Mapping[str, LibraryRow]
 
 def from_pointer(
     ptr: int,

@@ -7,8 +7,8 @@ from typing import Any
 
 from tenon import _core
 
-#: What libraries call otherwise than DLPack.
-_OTHER_NAMES = {"gpu": "cuda", "hip": "rocm", "mps": "metal", "xpu": "oneapi"}
+#: What the host reads as its own memory: NumPy takes nothing else.
+HOST = frozenset(_core.LIBRARIES["numpy"]["devices"].split())
 
 #: What comes of asking an object that is not what it seems. Everything else, too deep a recursion or an interrupt, has
 #: nothing to do with what is asked, and is passed on.
@@ -68,7 +68,7 @@ class device(str):
     @property
     def is_host(self) -> bool:
         """Whether plain code may read the memory: CPU, pinned and managed memory."""
-        return self.kind in ("cpu", "cuda_host", "rocm_host", "cuda_managed")
+        return self.kind in HOST
 
     def __eq__(self, other: object) -> bool:
         return _pair_or_none(other) == self._pair
@@ -114,17 +114,19 @@ def _pair_or_none(value: Any) -> tuple[int, int] | None:
 
 def _name_of(value: Any) -> str | None:
     """A library's own device object, as a name."""
-    package = type(value).__module__.partition(".")[0]
-    if package == "torch":  # torch.device("cuda") is the current one: 0, as far as is known here
-        kind, number = value.type, value.index
-    elif package in ("jax", "jaxlib"):
-        kind, number = value.platform, value.id
-    elif package == "cupy":
-        kind, number = "cuda", value.id
-    elif package == "tensorflow":  # a DeviceSpec
-        kind, number = value.device_type.lower(), value.device_index
-    elif package == "paddle":  # Place(cpu), Place(gpu:0)
-        kind, _, number = str(value).removeprefix("Place(").removesuffix(")").partition(":")
+    row = _core.LIBRARIES.get(type(value).__module__.partition(".")[0])
+    if row is None:
+        return None
+    if row["device_text"]:
+        kind, _, number = str(value).removeprefix(row["device_text"]).removesuffix(")").partition(":")
+    elif row["device_number"]:
+        number = getattr(value, row["device_number"])  # None: the current one, which is 0 as far as is known here
+        kind = "cuda" if row["always_cuda"] else getattr(value, row["device_kind"]).lower()
     else:
         return None
-    return f"{_OTHER_NAMES.get(kind, kind)}:{number or 0}"
+    return f"{renamed(kind, row['device_names'])}:{number or 0}"
+
+
+def renamed(word: str, names: str) -> str:
+    """The word by its name here, if a library has another: "gpu=cuda hip=rocm"."""
+    return dict(pair.split("=") for pair in names.split()).get(word, word)

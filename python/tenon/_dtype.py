@@ -8,13 +8,11 @@ import sys
 from typing import Any
 
 from tenon import _core
-from tenon._device import WHAT_LIARS_RAISE
+from tenon._device import WHAT_LIARS_RAISE, renamed
 
 _TRIPLES: dict[str, tuple[int, int, int]] = {name: triple for name, triple, *_ in _core.DTYPES}
 _BY_TYPESTR = {typestr: name for name, _, typestr, *_ in _core.DTYPES if typestr}
 _OF_PYTHON: dict[type, str] = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
-#: Names that are not the ones everybody else uses.
-_ARROW_NAMES = {"halffloat": "float16", "float": "float32", "double": "float64"}
 
 
 class dtype(str):
@@ -156,13 +154,11 @@ def _word_for(value: Any) -> str | None:
     """A library's own object for an element type, as a name."""
     if isinstance(value, type) and value in _OF_PYTHON:
         return _OF_PYTHON[value]
-    package = type(value).__module__.partition(".")[0]
-    if package == "torch":
-        return repr(value).removeprefix("torch.")
-    if package == "pyarrow":
-        return _ARROW_NAMES.get(str(value), str(value))
-    if package in ("tensorflow", "paddle"):
-        return str(value.name).lower()
+    row = _core.LIBRARIES.get(type(value).__module__.partition(".")[0])
+    if row is not None and row["types_as_text"]:
+        return renamed(str(value).removeprefix(row["type_prefix"]), row["type_names"])
+    if row is not None and row["type_attribute"]:
+        return str(getattr(value, row["type_attribute"])).lower()
     numpy = sys.modules.get("numpy")
     return _of_numpy(value, numpy) if numpy is not None else None
 

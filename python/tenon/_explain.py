@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tenon._core import Tensor, asdlpack
 from tenon._libraries import Library, library_of
-from tenon._limits import COPY, Limit
+from tenon._limits import ASKING, COPY, Limit
 from tenon._memory import COPIED
 from tenon._nesting import one_level
 from tenon._remedies import message_of, name_of, remedy_for
@@ -128,9 +128,4 @@ def why_copied(t: Tensor, library: Library) -> str:
 def _advice(limit: Limit, t: Tensor) -> str:
     """What helps, for somebody who has the Tensor in hand: `to` takes what `asdlpack` does."""
     fix = limit.fix(t, t)
-    if fix.startswith(_ASKING):
-        return f"pass {fix.removeprefix(_ASKING).removesuffix(')')}"
-    return fix.replace("obj", "t")
-
-
-_ASKING = "tenon.asdlpack(obj, "
+    return f"pass {ASKING[fix]}" if fix in ASKING else fix.replace("obj", "t")

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from tenon._core import Tensor
 from tenon._dtype import dtype
+from tenon._limits import package_of
 from tenon._memory import is_compact
+from tenon._remedies import name_of
 
 # How much is drawn: larger tensors show their beginning and their end.
 _MOST_ROWS, _MOST_COLUMNS, _MOST_IN_ONE_ROW = 6, 8, 16
@@ -51,9 +53,17 @@ def _facts(t: Tensor) -> Iterator[tuple[str, str]]:
         steps = f" elements = {tuple(s * kind.itemsize for s in t.strides)} bytes"
     yield "strides", f"{t.strides}{steps}: {_layout(t)}"
     yield "memory", f"{t.nbytes:,} bytes at {t.data_ptr:#x}" + (", read-only" if t.readonly else "")
-    owner = repr(t).partition(", owner=")[2].removesuffix(")")  # the only way to name it that runs no code of its class
-    if owner:
+    if owner := _owner_name(t):
         yield "owner", owner if len(owner) <= 100 else owner[:100] + "…"
+
+
+def _owner_name(t: Tensor) -> str:
+    """The package and the class of what keeps the memory, as in the Tensor's repr; no code of that class runs."""
+    kind = type(t.owner)
+    name, package = name_of(kind), package_of(kind)
+    if kind is type(None):
+        return ""
+    return name if package in ("", "builtins") else f"{package}.{name}"
 
 
 def _bits_apart(t: Tensor) -> int:

@@ -12,6 +12,7 @@ from tenon._device import device as device_type
 from tenon._dtype import dtype as dtype_type
 from tenon._memory import COPIED, PADDED, READ_ONLY
 from tenon._nesting import one_level
+from tenon._remedies import parts_of
 
 #: Alignment is told up to a page: more says nothing of how the memory was allocated.
 _PAGE = 4096
@@ -88,6 +89,8 @@ class Inspection:
     kind: str
     #: Why it cannot be imported; None when it can.
     problem: str | None = None
+    #: The same in one line, without what each rung said, where that differs: see `tried`.
+    headline: str | None = None
     #: What is not a fact but should be known.
     notes: tuple[str, ...] = ()
     protocols: tuple[Protocol, ...] = ()
@@ -166,7 +169,7 @@ class Inspection:
         if self.rung is not None:
             said.append(f"rung={self.rung!r}")
         if self.problem is not None:
-            said.append(f"problem={_cut(_headline(self.problem), _LONGEST_TEXT)!r}")
+            said.append(f"problem={_cut(self._problem_line(self.problem), _LONGEST_TEXT)!r}")
         return f"tenon.Inspection({', '.join(said)})"
 
     def __str__(self) -> str:
@@ -185,13 +188,16 @@ class Inspection:
         )
         return f"<table>{rows}</table>"
 
+    def _problem_line(self, problem: str) -> str:
+        return self.headline or problem.partition("\n")[0]
+
     def _rows(self) -> Iterator[tuple[str, str]]:
         """What there is to tell, line by line."""
         yield "type", self.type
         if self.kind != "array":
             yield "kind", self.kind
         if self.problem is not None:
-            yield "problem", _headline(self.problem)
+            yield "problem", self._problem_line(self.problem)
         if self.shape is not None:
             yield from self._tensor_rows()
         if self.struct is not None:
@@ -295,6 +301,7 @@ def _inspect_object(obj: object) -> Inspection:
     facts, tried, refusal = _core.inspect_object(obj)
     rungs = tuple(Rung(*r) for r in tried)
     problem = None if refusal is None else _text_of(refusal)
+    headline = None if refusal is None else _headline_of(refusal)
     refusal = None  # its traceback holds the frames of the producer
     notes = []
     if any(r.name == "__dlpack__" and r.answer != "absent" for r in rungs):
@@ -314,6 +321,7 @@ def _inspect_object(obj: object) -> Inspection:
         type=name,
         kind="tenon.Tensor" if itself else "array" if problem is None else "object",
         problem=problem,
+        headline=headline,
         notes=(*notes, *_notes_on(facts)),
         protocols=protocols,
         rung=taken,
@@ -503,6 +511,12 @@ def _text_of(error: BaseException) -> str:
     return f"{kind}: {text}" if text else kind
 
 
+def _headline_of(error: BaseException) -> str | None:
+    """What `_text_of` says without the list of rungs, if there is one."""
+    parts = parts_of(error)
+    return None if parts is None else f"{_type_name(type(error))}: tenon: {parts[0]}."
+
+
 def _reason_of(rungs: tuple[Rung, ...]) -> str | None:
     """Why the only rung there is for a capsule refused it."""
     return next((r.reason for r in rungs if r.answer == "refused"), None)
@@ -516,11 +530,6 @@ def _type_name(kind: type) -> str:
         module = None
     name: str = type.__dict__["__qualname__"].__get__(kind)
     return name if type(module) is not str or module == "builtins" else f"{module}.{name}"
-
-
-def _headline(problem: str) -> str:
-    """The problem without the list of rungs, which are told apart."""
-    return problem.partition("\n")[0].removesuffix(" Tried:")
 
 
 # Types and exceptions can say a megabyte; as_dict() has all of it.

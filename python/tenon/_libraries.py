@@ -1,18 +1,20 @@
-# python/tenon/_libraries.py: the one list of array libraries: how each takes a Tensor, and what it does not take.
+# python/tenon/_libraries.py: array libraries as places for a Tensor: what the one table says, and what must be code.
 """Array libraries."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tenon._core import (
     GRADIENT_WARNING,
+    LIBRARIES as _ROWS,
     Tensor,
     as_like,
     asdlpack,
@@ -23,9 +25,7 @@ from tenon._core import (
     requires_grad,
 )
 from tenon._limits import (
-    FLOAT8,
     GPUS,
-    HOST,
     PLAIN,
     WIDE,
     Condition,
@@ -164,8 +164,10 @@ def load(library: Library, submodule: str = "") -> Any:
 # --- how each takes a Tensor ------------------------------------------------------------------------
 
 
-def _from_dlpack_of(name: str, submodule: str = "") -> Callable[[Tensor], Any]:
-    return lambda t: load(LIBRARIES[name], submodule).from_dlpack(t)
+def _from_dlpack_of(name: str, given: Callable[[Tensor], Any] = lambda t: t) -> Callable[[Tensor], Any]:
+    """By the function the table names, which is given the Tensor, or what is made of it."""
+    function_of = operator.attrgetter(_ROWS[name]["from_dlpack"].partition(".")[2])
+    return lambda t: function_of(load(LIBRARIES[name]))(given(t))
 
 
 def _take_numpy(t: Tensor) -> Any:
@@ -188,22 +190,13 @@ def _torch_model(torch: Any) -> Any:
         return torch.empty(0, device="cpu")
 
 
-def _take_jax(t: Tensor) -> Any:
-    return load(LIBRARIES["jax"], ".numpy").from_dlpack(_for_reading(t))
-
-
-#: What it takes by DLPack.
-_JAX_DTYPES = PLAIN | FLOAT8 | {"bfloat16"}
-
-
-def _take_tensorflow(t: Tensor) -> Any:
-    capsule = _for_reading(t).__dlpack__()  # a legacy one, and no object
-    return load(LIBRARIES["tensorflow"]).experimental.dlpack.from_dlpack(capsule)
-
-
 def _for_reading(t: Tensor) -> Tensor:
     """For a library that never writes to what it is given: it takes legacy capsules alone, which cannot say "read-only"."""
     return relaxed(t) if t.readonly else t
+
+
+def _legacy_capsule(t: Tensor) -> Any:
+    return _for_reading(t).__dlpack__()
 
 
 def _take_pyarrow(t: Tensor) -> Any:
@@ -277,8 +270,17 @@ def _cuda_only_if(
     )
 
 
-def _devices(name: str, kinds: frozenset[str], fix: Fix = move_to_cpu) -> Limit:
-    return Limit(other_device_than(kinds), f"it is on {{t.device}}, and {name} has nothing there", fix, unnoticed=True)
+def _words(name: str, field: Literal["devices", "more_types", "fewer_types"]) -> frozenset[str]:
+    return frozenset(_ROWS[name][field].split())
+
+
+def _devices(name: str, fix: Fix = move_to_cpu, called: str = "") -> Limit:
+    return Limit(
+        other_device_than(_words(name, "devices")),
+        f"it is on {{t.device}}, and {called or name} has nothing there",
+        fix,
+        unnoticed=True,
+    )
 
 
 def _managed_to_cuda(sees_one: Callable[[Any], bool], module: str) -> Fix:
@@ -294,8 +296,14 @@ def _managed_to_cuda(sees_one: Callable[[Any], bool], module: str) -> Fix:
 # --- the list ---------------------------------------------------------------------------------------
 
 
-def _dtypes(name: str, names: frozenset[str], *, unnoticed: bool = False) -> Limit:
-    return Limit(other_dtype_than(names), f"{name} has no element type {{dtype}}", cast_it, unnoticed=unnoticed)
+def _types_of(name: str) -> frozenset[str]:
+    return (PLAIN | _words(name, "more_types")) - _words(name, "fewer_types")
+
+
+def _dtypes(name: str, fix: Fix = cast_it, *, unnoticed: bool = False) -> Limit:
+    return Limit(
+        other_dtype_than(_types_of(name)), f"{name} has no element type {{dtype}}", fix, unnoticed=unnoticed
+    )
 
 
 _NUMPY_DTYPES = Limit(
@@ -321,10 +329,11 @@ def _has_ml_dtypes() -> bool:
 
 
 def _whole_complex_numbers(name: str) -> Limit:
-    """Both read them 16 bytes at a time, by instructions that end the process off that alignment."""
+    """It reads them by instructions that end the process off that alignment."""
+    whole = _ROWS[name]["alignment_of_complex128"]
     return Limit(
-        lambda t: dtype_name(t) == "complex128" and is_off(16)(t),
-        f"its complex numbers are not aligned to 16 bytes, as {name} reads them",
+        lambda t: dtype_name(t) == "complex128" and is_off(whole)(t),
+        f"its complex numbers are not aligned to {whole} bytes, as {name} reads them",
         copy_it,
         unnoticed=True,
     )
@@ -354,31 +363,46 @@ def _goes_backwards_for_pyarrow(t: Tensor) -> bool:
     return any(step < 0 for extent, step in zip(t.shape, t.strides, strict=True) if extent)
 
 
+def _library(
+    name: str,
+    take: Callable[[Tensor], Any],
+    address: Callable[[Any], int],
+    limits: tuple[Limit, ...],
+    notes: tuple[tuple[Condition, str], ...] = (),
+) -> Library:
+    """What the table says of a library, and what must be code."""
+    row = _ROWS[name]
+    return Library(
+        name,
+        name,
+        take,
+        address,
+        row["distribution"],
+        limits,
+        notes,
+        row["forgets_readonly"],
+        row["forgets_readonly_on_gpu"],
+        row["donates_on_gpu"],
+        max(16, row["alignment"]),
+    )
+
+
 # In each: first where the memory is, then its elements, its layout, its flags, its address.
 _LIBRARIES = (
-    Library(
-        "numpy",
+    _library(
         "numpy",
         take=_take_numpy,
         address=_address_as_interface,
-        limits=(_devices("NumPy", HOST), _NO_ML_DTYPES, _NUMPY_DTYPES),
+        limits=(_devices("numpy", called="NumPy"), _NO_ML_DTYPES, _NUMPY_DTYPES),
     ),
-    Library(
-        "torch",
+    _library(
         "torch",
         take=_take_torch,
         address=lambda a: int(a.data_ptr()),
         limits=(
-            _devices(  # what else it refuses, it releases twice
-                "torch", frozenset(("cpu", "cuda", "rocm", "oneapi")), _managed_to_cuda(_torch_sees_one, "torch")
-            ),
+            _devices("torch", _managed_to_cuda(_torch_sees_one, "torch")),  # what else it refuses, it releases twice
             _cuda_only_if("torch", _torch_sees_one),
-            _dtypes(
-                "torch",
-                PLAIN
-                | {"bfloat16", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"}
-                | {"float8_e8m0fnu", "float4_e2m1fn_x2"},
-            ),
+            _dtypes("torch"),
             # pytorch#188023: 2.13 ended the process, 2.14 was seen to refuse.
             Limit(
                 has_negative_strides,
@@ -388,19 +412,15 @@ _LIBRARIES = (
             ),
             _whole_complex_numbers("torch"),
         ),
-        forgets_readonly=True,
     ),
-    Library(
+    _library(
         "jax",
-        "jax",
-        take=_take_jax,
+        take=_from_dlpack_of("jax", _for_reading),
         address=lambda a: int(a.unsafe_buffer_pointer()),
         limits=(
-            _devices(
-                "jax", frozenset(("cpu", "cuda", "cuda_host", "rocm")), _managed_to_cuda(_jax_sees_one, "jax")
-            ),
+            _devices("jax", _managed_to_cuda(_jax_sees_one, "jax")),
             _cuda_only_if("jax", _jax_sees_one, kinds=("cuda", "cuda_host")),
-            _dtypes("jax", _JAX_DTYPES),
+            _dtypes("jax"),
             Limit(
                 is_not_compact,
                 "its strides {t.strides} leave gaps, go backwards or repeat elements, and jax takes only compact "
@@ -417,8 +437,9 @@ _LIBRARIES = (
             ),
             # XLA takes it, and refuses to run anything on it: "Address of buffer 0 must be a multiple of 10".
             Limit(
-                lambda t: kind_of_device(t) in GPUS and is_off(16)(t),
-                "its memory is not aligned to 16 bytes, and jax cannot compute with other memory of a GPU",
+                lambda t: kind_of_device(t) in GPUS and is_off(_ROWS["jax"]["alignment_on_gpu"])(t),
+                f"its memory is not aligned to {_ROWS['jax']['alignment_on_gpu']} bytes, and jax cannot compute with "
+                "other memory of a GPU",
                 copy_it,
                 outcome="copied",
                 unnoticed=True,
@@ -430,8 +451,8 @@ _LIBRARIES = (
                 outcome="copied",
             ),
             Limit(
-                lambda t: kind_of_device(t) == "cpu" and is_off(64)(t),
-                "its memory is not aligned to 64 bytes, as jax needs it on the CPU",
+                lambda t: kind_of_device(t) == "cpu" and is_off(_ROWS["jax"]["copies_below"])(t),
+                f"its memory is not aligned to {_ROWS['jax']['copies_below']} bytes, as jax needs it on the CPU",
                 copy_it,
                 outcome="copied",
             ),
@@ -443,25 +464,23 @@ _LIBRARIES = (
                 "jax writes to arrays of a GPU that are donated: do not donate this one",
             ),
         ),
-        donates_on_gpu=True,
     ),
-    Library(
+    _library(
         "tensorflow",
-        "tensorflow",
-        take=_take_tensorflow,
-        alignment=64,
+        take=_from_dlpack_of("tensorflow", _legacy_capsule),
         address=_address_as_dlpack,
         limits=(
-            _devices("tensorflow", frozenset(("cpu", "cuda"))),
+            _devices("tensorflow"),
             _cuda_only_if("tensorflow", lambda tf: bool(tf.config.list_physical_devices("GPU"))),
-            _dtypes("tensorflow", PLAIN | {"bfloat16"}, unnoticed=True),  # vectors are read as single numbers
+            _dtypes("tensorflow", unnoticed=True),  # vectors are read as single numbers
             Limit(
                 is_not_row_major, "its strides {t.strides} are not row-major, and tensorflow takes no others", copy_it
             ),
             # It shares it, and ends the process with "Check failed: IsAligned()" at the first sum.
             Limit(
-                is_off(64),
-                "its memory is not aligned to 64 bytes, and tensorflow cannot compute with other memory",
+                is_off(_ROWS["tensorflow"]["alignment"]),
+                f"its memory is not aligned to {_ROWS['tensorflow']['alignment']} bytes, and tensorflow cannot compute "
+                "with other memory",
                 copy_it,
                 outcome="copied",
                 unnoticed=True,
@@ -469,17 +488,19 @@ _LIBRARIES = (
         ),
         notes=((lambda t: True, "tensorflow takes it for immutable: do not write to the memory meanwhile"),),
     ),
-    Library(
-        "paddle",
+    _library(
         "paddle",
         take=_from_dlpack_of("paddle"),
         address=lambda a: int(a.data_ptr()),
-        distribution="paddlepaddle",
         limits=(
-            _devices("paddle", frozenset(("cpu", "cuda", "cuda_host"))),
+            _devices("paddle"),
             _cuda_only_if("paddle", lambda paddle: bool(paddle.is_compiled_with_cuda())),  # else it crashes
-            _dtypes("paddle", PLAIN | {"bfloat16", "float8_e4m3fn", "float8_e5m2"}),
-            Limit(has_more_axes_than(9), "it has {t.ndim} axes, and paddle has no more than 9", flatten_it),
+            _dtypes("paddle"),
+            Limit(
+                has_more_axes_than(_ROWS["paddle"]["most_axes"]),
+                f"it has {{t.ndim}} axes, and paddle has no more than {_ROWS['paddle']['most_axes']}",
+                flatten_it,
+            ),
             # It takes them, and fails when it reads.
             Limit(
                 has_negative_strides,
@@ -489,17 +510,14 @@ _LIBRARIES = (
             ),
             _whole_complex_numbers("paddle"),
         ),
-        forgets_readonly=True,
     ),
-    Library(
-        "cupy",
+    _library(
         "cupy",
         take=_from_dlpack_of("cupy"),
         address=lambda a: int(a.data.ptr),
-        distribution="cupy-cuda13x (or the one that fits your CUDA)",
         limits=(
             Limit(
-                other_device_than(frozenset(("cuda", "cuda_managed", "rocm"))),
+                other_device_than(_words("cupy", "devices")),
                 "it is on {t.device}, and cupy has only memory of the GPU",
                 move_to_cuda,
             ),
@@ -511,28 +529,22 @@ _LIBRARIES = (
                 unnoticed=True,
                 until=(14,),
             ),
-            _dtypes("cupy", PLAIN | {"bfloat16"}, unnoticed=True),
+            _dtypes("cupy", unnoticed=True),
         ),
-        forgets_readonly=True,
     ),
-    Library(
-        "pyarrow",
+    _library(
         "pyarrow",
         take=_take_pyarrow,
         address=_address_as_dlpack,
         limits=(
-            _devices("pyarrow", frozenset(("cpu",))),
+            _devices("pyarrow"),
             Limit(
                 dtype_in(frozenset(("bool",))),
                 "pyarrow's booleans are single bits, and these are bytes",
                 cast_it,
                 unnoticed=True,  # before 26 it makes bits or other numbers of them
             ),
-            Limit(
-                other_dtype_than(PLAIN - {"complex64", "complex128"}),
-                "pyarrow has no element type {dtype}",
-                cast_or_split_it,
-            ),
+            _dtypes("pyarrow", cast_or_split_it),
             Limit(
                 _goes_backwards_for_pyarrow,
                 "its strides {t.strides} go backwards, and pyarrow takes no negative ones",
@@ -544,13 +556,12 @@ _LIBRARIES = (
             (lambda t: t.ndim != 1 or not t.is_contiguous, "it becomes a pyarrow.Tensor, not an Array"),
         ),
     ),
-    Library(
-        "numba",
+    _library(
         "numba",
         take=_take_numba,
         address=_address_as_interface,
         limits=(
-            _devices("numba", HOST | {"cuda"}),
+            _devices("numba"),
             _cuda_only_if("numba", lambda cuda: bool(cuda.is_available()), module="numba.cuda"),
             Limit(
                 lambda t: kind_of_device(t) == "cuda" and dtype_name(t) not in PLAIN,
@@ -561,35 +572,29 @@ _LIBRARIES = (
             _NUMPY_DTYPES,
         ),
         notes=((other_dtype_than(PLAIN), "numba holds it, and compiles no code for its element type"),),
-        forgets_readonly_on_gpu=True,
     ),
-    Library(
-        "tvm_ffi",
+    _library(
         "tvm_ffi",
         take=_from_dlpack_of("tvm_ffi"),
         address=lambda a: int(a.data_ptr()),
-        distribution="apache-tvm-ffi",
         limits=(
             Limit(is_padded, _needs_a_flag("its elements are padded to bytes", "tvm_ffi"), cast_it),
         ),
         notes=((is_complex, "tvm_ffi holds complex numbers, and has no name for them"),),
-        forgets_readonly=True,
     ),
-    Library(
-        "cuda.core",
+    _library(
         "cuda.core",
         take=_take_cuda_core,
         address=lambda view: int(view.ptr),
-        distribution="cuda-core",
         limits=(
-            _devices("cuda.core", frozenset(("cpu", "cuda", "cuda_host", "cuda_managed"))),
+            _devices("cuda.core"),
             # It takes them, and cannot say its own shape.
             Limit(
                 has_parts_of_bytes, "cuda.core has no elements that are no whole bytes", cast_it, unnoticed=True
             ),
         ),
         notes=(
-            (other_dtype_than(PLAIN | {"bfloat16"}), "cuda.core holds it, and has no name for its element type"),
+            (other_dtype_than(_types_of("cuda.core")), "cuda.core holds it, and has no name for its element type"),
         ),
     ),
 )

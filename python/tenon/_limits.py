@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from tenon._core import Tensor
+from tenon._core import DTYPES, LIBRARIES, Tensor
+from tenon._device import HOST
 from tenon._dtype import dtype
 from tenon._memory import is_compact, is_padded
 
@@ -16,9 +17,9 @@ Condition = Callable[[Tensor], bool]
 #: Of the object the user has and its Tensor: what to write instead of `obj`, or what to do.
 Fix = Callable[[object, Tensor], str]
 
-COPY = "tenon.asdlpack(obj, copy=True)"
-ON_CPU = 'tenon.asdlpack(obj, device="cpu")'
-ON_CUDA = 'tenon.asdlpack(obj, device="cuda:0")'
+#: What `Tensor.to` takes as `asdlpack` does, by what is written where there is no Tensor yet.
+ASKING = {f"tenon.asdlpack(obj, {keyword})": keyword for keyword in ("copy=True", 'device="cpu"', 'device="cuda:0"')}
+COPY, ON_CPU, ON_CUDA = ASKING
 
 
 class Limit(NamedTuple):
@@ -42,15 +43,9 @@ class Limit(NamedTuple):
 
 # --- what is looked at ------------------------------------------------------------------------------
 
-PLAIN = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
-)
-FLOAT8 = frozenset(
-    "float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
-    "float8_e8m0fnu".split()
-)
+#: The element types that NumPy has itself.
+PLAIN = frozenset(name for name, _, typestr, *_ in DTYPES if typestr)
 WIDE = frozenset(("int64", "uint64", "float64", "complex128"))
-HOST = frozenset(("cpu", "cuda_host", "rocm_host", "cuda_managed"))
 #: Whose memory is copied here, with the driver's help.
 GPUS = frozenset(("cuda", "rocm"))
 
@@ -149,18 +144,6 @@ def move_to_cuda(obj: object, t: Tensor) -> str:
 _BY_ITS_OWN = "copy it to the CPU with the library it comes from"
 
 
-_CASTS = {
-    "cupy": 'obj.astype("{0}")',
-    "jax": 'obj.astype("{0}")',
-    "jaxlib": 'obj.astype("{0}")',
-    "numpy": 'obj.astype("{0}")',
-    "paddle": 'obj.astype("{0}")',
-    "pyarrow": 'obj.cast("{0}")',
-    "tensorflow": 'tensorflow.cast(obj, "{0}")',
-    "torch": "obj.to(torch.{0})",
-}
-
-
 def package_of(kind: type) -> str:
     """The package a class says it is from; empty if it says nothing sensible. None of its own code runs."""
     try:
@@ -183,8 +166,9 @@ def cast_it(obj: object, t: Tensor) -> str:
         wanted = "float32"
     else:
         return "make numbers of another type of it, with the library it comes from"
-    if (known := _CASTS.get(package_of(type(obj)))) is not None:
-        return known.format(wanted)
+    row = LIBRARIES.get(package_of(type(obj)))
+    if row is not None and row["to_type"]:
+        return row["to_type"].replace("$x", "obj").replace("$t", wanted).replace("'", '"')
     if numpy_has_no_such(t):
         return f"make {wanted} of it, with the library it comes from"
     taken = "obj" if type(obj) is Tensor else "tenon.asdlpack(obj)"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tenon._core import LIBRARIES, MalformedError
 from tenon._limits import package_of
 
 
@@ -448,7 +449,6 @@ REMEDIES: dict[str, tuple[Remedy, ...]] = {
         Remedy(lambda a: a.num_chunks > 1, _PIECES, "obj.combine_chunks()"),
     ),
 }
-REMEDIES["jaxlib"] = REMEDIES["jax"]
 
 #: What is of no package of arrays.
 _ANYTHING = (
@@ -458,15 +458,6 @@ _ANYTHING = (
         "its rows are behind pointers, which a tensor cannot express",
         "memoryview(obj).tobytes()",
     ),
-)
-#: Lines of a message that say only that there was nothing to try.
-_NOTHING = (
-    "the type has no",
-    "not a numpy.ndarray",
-    "no such",
-    "the type does not support",
-    "no __arrow_c_array__",
-    "it raised the exception that stands before",
 )
 
 
@@ -485,8 +476,9 @@ def remedy_for(obj: object, raised: Exception) -> tuple[str, str]:
 def _known(kind: type) -> tuple[Remedy, ...]:
     for base in type.__dict__["__mro__"].__get__(kind):
         package = package_of(base)
-        if package in REMEDIES and package in sys.modules:
-            return REMEDIES[package]
+        name = LIBRARIES[package]["name"] if package in LIBRARIES else package
+        if name in REMEDIES and package in sys.modules:
+            return REMEDIES[name]
     return ()
 
 
@@ -505,11 +497,20 @@ def name_of(kind: type) -> str:
     return name
 
 
+def parts_of(raised: BaseException | None) -> tuple[str, list[str]] | None:
+    """What the import ladder's exception says first, and the reasons of what was tried; None of anybody else's."""
+    if type(raised) not in (TypeError, BufferError, MalformedError):
+        return None
+    noted = vars(raised)
+    reason, tried = noted.get("reason"), noted.get("tried")
+    if type(reason) is not str or type(tried) is not tuple:
+        return None
+    return reason, [line[1] for line in tried if type(line) is tuple and len(line) == 2 and type(line[1]) is str]
+
+
 def _said_by(raised: Exception) -> str:
-    """The sentence of a message that matters: the protocol that was there and refused, if several were tried."""
-    lines = message_of(raised)
-    for line in lines[1:]:
-        said = line.partition(": ")[2]
-        if line.startswith("  ") and said and not said.startswith(_NOTHING):
-            return said
-    return lines[0].removeprefix("tenon: ").removesuffix(" Tried:").rstrip(".")
+    """The sentence that matters: of the protocol that was there and refused, if several were tried."""
+    if (parts := parts_of(raised)) is None:
+        return message_of(raised)[0].removeprefix("tenon: ").rstrip(".")
+    reason, tried = parts
+    return tried[0] if tried else reason

@@ -5,7 +5,7 @@ import sys
 import types
 
 import pytest
-from isolation import isolated
+from isolation import isolated, run_isolated
 from real_support import has
 
 pytestmark = pytest.mark.skipif(not has("numpy"), reason="numpy is not installed")
@@ -88,3 +88,73 @@ def test_what_is_remembered_of_a_library_is_nobodys_to_find():
     assert type(tenon_exports.there_and_back(np.ones(3), Array(np.ones(3)))) is Array
     namespace = vars(sys.modules["copylib"])
     assert [found for found in gc.get_referrers(namespace["from_dlpack"]) if found is not namespace] == []
+
+
+def handed_out(like, dtype: str, offset: int, *, described: bool = False):
+    """What becomes of memory of the caller's so many bytes off 64: the array or the refusal, and where it was."""
+    import ctypes
+
+    import tenon_exports
+
+    store = (ctypes.c_char * 256)()
+    address = ctypes.addressof(store) + -ctypes.addressof(store) % 64 + offset
+    counter = tenon_exports.Counter()
+    make = tenon_exports.described_like if described else tenon_exports.like
+    try:
+        made = make(counter, like, address=address, shape=(4,), dtype=dtype)
+    except BufferError as e:
+        assert counter.releases == 1
+        return str(e), address, store
+    return made, address, store
+
+
+def complex_numbers(package: str) -> None:
+    import importlib
+
+    import tenon
+
+    like = importlib.import_module(package).ones([2])
+    words = f"tenon: {package} does not take this tensor: its complex numbers are not aligned to 16 bytes, as {package} reads them"
+    for described in (False, True):
+        told, address, _store = handed_out(like, "complex128", 8, described=described)
+        assert told == words + "; make a copy of it"
+        for dtype, offset in (("complex128", 16), ("complex128", 0), ("complex64", 8), ("float64", 8), ("float32", 4)):
+            made, there, _store = handed_out(like, dtype, offset, described=described)
+            assert type(made) is type(like) and made.data_ptr() == there, (dtype, offset)
+    with pytest.raises(BufferError) as caught:
+        tenon.from_pointer(address, (4,), "complex128").to(package)
+    assert str(caught.value) == words + "; pass copy=True"
+
+
+@pytest.mark.parametrize("package", ["torch", "paddle"])
+def test_complex_numbers_off_16_bytes_are_refused(package):
+    """Both read them by instructions that end the process there; `Tensor.to` refuses them in the same words."""
+    if not has(package):
+        pytest.skip(f"{package} is not installed")
+    run_isolated(f"import test_like_copies; test_like_copies.complex_numbers({package!r})")
+
+
+@isolated
+def test_complex_numbers_off_16_bytes_by_from_dlpack():
+    """A library of the same name that has no exchange table."""
+    Array, np = library(False)
+    Array.__module__ = "paddle"
+    sys.modules["paddle"] = sys.modules.pop("copylib")
+    assert "not aligned to 16 bytes" in handed_out(Array(np.zeros(2)), "complex128", 8)[0]
+    assert type(handed_out(Array(np.zeros(2)), "complex128", 16)[0]) is Array
+
+
+def memory_of_tensorflow() -> None:
+    import tensorflow
+
+    import tenon
+
+    for offset in (0, 16):
+        made, address, _store = handed_out(tensorflow.ones([2]), "float32", offset)
+        shared = tenon.asdlpack(tensorflow.experimental.dlpack.to_dlpack(made))
+        assert (shared.data_ptr == address) is (offset == 0)
+
+
+@pytest.mark.skipif(not has("tensorflow"), reason="tensorflow is not installed")
+def test_tensorflow_gets_a_copy_of_memory_off_64_bytes():
+    run_isolated("import test_like_copies; test_like_copies.memory_of_tensorflow()")

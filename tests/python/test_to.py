@@ -233,6 +233,13 @@ def test_no_such_library(target, exception):
         memory().to(target)
 
 
+def test_advice_is_whole_where_it_is_more_than_a_keyword():
+    need("pyarrow")
+    every_other = tenon.from_pointer(4096, (2,), "complex64", strides=(2,), readonly=True)
+    with pytest.raises(BufferError, match=r'; tenon\.asdlpack\(t, copy=True\)\.numpy\(\)\.view\("float32"\)$'):
+        every_other.to("pyarrow")
+
+
 # --- read-only memory -------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <tenon/memory/allocate.hpp>
@@ -73,11 +74,23 @@ namespace detail {
     return same ? owner : nullptr;
 }
 
-/// A copy, of memory that TensorFlow, the library that takes bare capsules, cannot compute with: it shares
-/// what is off 64 bytes, a `std::vector` say, and ends the process at the first sum over it. False with an
-/// exception set on failure.
-[[nodiscard]] inline bool align_for_capsule(tensor& t) noexcept {
-    if (t.is_aligned_to(allocation_alignment) || t.empty() || !t.is_c_contiguous()) return true;
+/// What the library cannot compute with, and would share all the same, it is not given: TensorFlow ends the
+/// process at the first sum over memory off 64 bytes (a `std::vector`, say), PyTorch at complex numbers
+/// off 16. It is a copy, where nobody can tell because the arrays are immutable, and a refusal else. False
+/// with an exception set.
+[[nodiscard]] inline bool align_for(tensor& t, const maker& plan) noexcept try {
+    if (plan.can_use(t.data(), t.dtype(), t.device()) || t.empty()) [[likely]]
+        return true;
+    const library_row& library = *plan.library;
+    if (!library.immutable) {
+        const std::string who(library.name);
+        raise(errc::refused, "tenon: " + who +
+                                 " does not take this tensor: its complex numbers are not aligned to " +
+                                 std::to_string(library.alignment_of_complex128) + " bytes, as " + who +
+                                 " reads them; make a copy of it");
+        return false;
+    }
+    if (library.from_capsule && !t.is_c_contiguous()) return true;  // it refuses that itself
     std::optional<tensor> copied;
     if (t.device().is_host_accessible())
         copied = copy_released(t);
@@ -88,13 +101,16 @@ namespace detail {
     if (!copied) return false;
     t = std::move(*copied);
     return true;
+} catch (...) {
+    raise_caught();
+    return false;
 }
 
 /// Hands a producer object, or a legacy capsule, to the library's function.
 [[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
     const bool of_capsule = plan.kind == maker_kind::of_capsule;
     const nesting_level level;
-    if (!level || (of_capsule && !align_for_capsule(t))) return nullptr;
+    if (!level || !align_for(t, plan)) return nullptr;
     // A bare capsule is taken without a word about streams.
     if (of_capsule && t.device().has_streams() &&
         !succeeded(without_gil([&] { return gpu::finish_device(t.device()); })))
@@ -116,6 +132,7 @@ namespace detail {
             break;
         case maker_kind::exchange_table:
             if (reinterpret_cast<PyObject*>(plan.type) == here.package_type.load()) break;
+            if (!align_for(t, plan)) return nullptr;
             if (t.requires_grad() && plan.genuine && !warn_of_gradient(1)) return nullptr;
             return make_by_table(std::move(t), plan.table);
         case maker_kind::numpy:
@@ -151,7 +168,7 @@ TENON_INLINE PyObject* detail::array_over(const tensor_info& info, keep_alive& k
     if (like == nullptr || like == Py_None) return to_python(tensor::own(info, std::move(kept)));
     const auto plan = maker_of(like, *here);
     if (!plan) return nullptr;
-    if (plan->kind == maker_kind::exchange_table) {
+    if (plan->kind == maker_kind::exchange_table && plan->can_use(info.data(), info.dtype(), info.device())) {
         if (!hand_to_stream(info.device(), info.stream(), plan->table, kept)) return nullptr;
         const auto managed = make_managed<abi::managed_tensor_versioned>(info, kept);
         return managed ? make_by_table(*managed, plan->table) : raise(managed.error(), "tenon: ");

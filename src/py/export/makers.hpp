@@ -11,7 +11,7 @@
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
 #include "../import/type_plan.hpp"
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../runtime/call.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
@@ -112,6 +112,7 @@ struct maker {
     bool immutable;         ///< the library's arrays must not be written to
     bool genuine;           ///< its table is the one we know: what that allocates is let go of without Python
     bool takes_type_names;  ///< its functions take the names of element types as they are
+    const library_row* library;  ///< null for one that is not known
     const abi::exchange_api* table;
     PyTypeObject* type;
     ref alive;            ///< the type: `like` may get another
@@ -124,6 +125,7 @@ struct maker {
           immutable(plan.immutable),
           genuine(plan.genuine_table),
           takes_type_names(plan.stream_alone),
+          library(plan.library),
           table(plan.table),
           type(plan.type),
           alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))),
@@ -132,15 +134,14 @@ struct maker {
 
     /// Looks for it; false with an exception set on failure.
     [[nodiscard]] bool resolve(PyObject* like, interpreter& here, bool numpy_struct) noexcept try {
-        const framework_habits* const habits = habits_of(type);
         kind = maker_kind::none;
         if (table != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
             kind = maker_kind::exchange_table;
         } else if (numpy_struct) {
             kind = maker_kind::numpy;
-        } else if (habits != nullptr && habits->from_dlpack != nullptr) {
-            from = function_at(here, habits->from_dlpack);
-            kind = habits->from_capsule ? maker_kind::of_capsule : maker_kind::function;
+        } else if (library != nullptr && library->from_dlpack != nullptr) {
+            from = function_at(here, library->from_dlpack);
+            kind = library->from_capsule ? maker_kind::of_capsule : maker_kind::function;
         } else {
             const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
             if (name && has_method(name.get())) {
@@ -153,8 +154,8 @@ struct maker {
         if (PyErr_Occurred() != nullptr) return false;
         const bool by_function = kind == maker_kind::function || kind == maker_kind::of_capsule;
         if (by_function && !from.function) kind = maker_kind::none;
-        if (habits != nullptr && habits->empty != nullptr)
-            empty = function_at(here, habits->empty);
+        if (library != nullptr && library->empty != nullptr)
+            empty = function_at(here, library->empty);
         else if (by_function && !immutable)
             empty = function_named(here, like, "empty");
         make_from = from.function.get();
@@ -163,6 +164,11 @@ struct maker {
     } catch (...) {
         raise_caught();
         return false;
+    }
+
+    /// Whether the library can compute with elements at an address: it would not notice otherwise.
+    [[nodiscard]] bool can_use(const void* address, dtype element, device where) const noexcept {
+        return library == nullptr || library->can_compute_at(address, element, where);
     }
 
     /// Whether the type itself has a function of this name.

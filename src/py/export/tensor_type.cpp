@@ -11,7 +11,7 @@
 
 #include "../../gpu/stream_order.hpp"
 #include "../../gpu/until_done.hpp"
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../runtime/chained_object.hpp"
 #include "../runtime/driver.hpp"
 #include "../runtime/interpreter.hpp"

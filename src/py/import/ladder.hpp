@@ -227,7 +227,7 @@ TENON_COLD inline void raise_answer(attempt& a, const outcome& got, const rung* 
     if (got == outcome::refused && last->id == rung_id::numpy_struct)
         raise_unmet(got.why(), a.obj);
     else if (!(got == outcome::raised))
-        told.raise_for(a.obj);
+        told.raise_for(a.obj, static_cast<bool>(a.left_to_arrow));
     if (a.left_to_arrow && got == outcome::refused) {
         chain_behind(std::move(a.left_to_arrow));  // Arrow could say what is wrong, and what helps
     } else if (a.left_to_arrow) {

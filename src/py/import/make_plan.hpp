@@ -4,7 +4,7 @@
 #include <tenon/py/python.hpp>
 
 #include "../library/current_stream.hpp"
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../library/torch_library.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
@@ -34,25 +34,26 @@ namespace tenon::py::detail {
     array_interface::probe(type, here, plan);
     arrow::probe(type, here, plan);
     buffer::probe(type, plan);
-    const framework_habits* const habits = habits_of(type);
-    if (habits != nullptr) {
-        plan.immutable = habits->immutable;
-        plan.hands_out_legacy = hands_out_legacy(type, *habits) && plan.dlpack != attribute_place::nowhere;
-        plan.arrow_first = has_class_named(type, habits->arrow_rather_for);
-        plan.buffer_first = habits->buffer_first && plan.has_buffer;
+    const library_row* const row = library_of(type);
+    plan.library = row;
+    if (row != nullptr) {
+        plan.immutable = row->immutable;
+        plan.hands_out_legacy = hands_out_legacy(type, *row) && plan.dlpack != attribute_place::nowhere;
+        plan.arrow_first = has_class_named(type, row->arrow_rather_for);
+        plan.buffer_first = row->buffer_first && plan.has_buffer;
         plan.route.prefer_buffer = plan.buffer_first;
-        plan.dtype_first = habits->dtype_first;
+        plan.dtype_first = row->dtype_first;
         // A subclass may have a `__dlpack__` of its own.
-        const bool is_their_own = habits_of_class(type) == habits;
+        const bool is_their_own = library_of_class(type) == row;
         // What only restricts is believed of any class that bears the name; the rest of the library's alone.
-        const bool is_genuine = is_their_own && is_library_class(type, *habits);
-        if (is_genuine) plan.stream_of = find_library_stream(*habits);
+        const bool is_genuine = is_their_own && is_library_class(type, *row);
+        if (is_genuine) plan.stream_of = find_library_stream(*row);
         if (PyErr_Occurred() != nullptr) return false;  // interrupted
-        plan.stream_alone = habits->stream_alone && (is_genuine || (is_their_own && habits->immutable));
-        plan.route.on_cuda = plan.stream_alone && habits->always_cuda && plan.stream_of != nullptr;
+        plan.stream_alone = row->stream_alone && (is_genuine || (is_their_own && row->immutable));
+        plan.route.on_cuda = plan.stream_alone && row->always_cuda && plan.stream_of != nullptr;
     }
-    if (plan.table != nullptr || plan.table_fault != nullptr || (habits != nullptr && habits->guarded)) {
-        const bool named_torch = habits != nullptr && habits->package == "torch";
+    if (plan.table != nullptr || plan.table_fault != nullptr || (row != nullptr && row->guarded)) {
+        const bool named_torch = row != nullptr && row->name == "torch";
         const auto torch = named_torch ? torch_library::find(here) : torch_library::finding{nullptr, true};
         if (PyErr_Occurred() != nullptr) return false;
         if (!torch.settled) plan.tag = 0;  // not to be remembered

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
 #include <tenon/value/error.hpp>
+#include "../runtime/call.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/keep.hpp"
 #include "outcome.hpp"
@@ -71,22 +74,20 @@ public:
     /// None of the protocols was there.
     [[nodiscard]] bool is_no_array() const noexcept { return !any_; }
 
-    /// Raises: TypeError when no protocol was there at all, else as the first refusal says.
-    TENON_COLD void raise_for(PyObject* obj) const noexcept try {
+    /// Raises: TypeError when no protocol was there at all, else as the first refusal says. The exception
+    /// carries its parts as well: `reason`, its first sentence, and `tried`. `told_elsewhere`: `__dlpack__`
+    /// raised an exception, which stands behind this one.
+    TENON_COLD void raise_for(PyObject* obj, bool told_elsewhere) const noexcept try {
         std::string list;
         for (std::size_t i = 0; i < rungs; ++i) {
             if (!answers_[i]) continue;
             list += std::string("\n  ") + rung_texts[i].name + ": ";
             list += answers_[i] == outcome::refused ? reasons_[i].message() : rung_texts[i].absent;
         }
-        const std::string who = "tenon: cannot take a tensor from " + type_name(obj);
-        if (any_)
-            raise(first_, who + ". Tried:" + list);
-        else
-            raise(errc::not_an_array,
-                  who +
-                      ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer. Tried:" +
-                      list);
+        std::string reason = "cannot take a tensor from " + type_name(obj);
+        if (!any_) reason += ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer";
+        raise(any_ ? first_ : errc::not_an_array, "tenon: " + reason + ". Tried:" + list);
+        note_parts(reason, told_elsewhere);
     } catch (...) {
         PyErr_NoMemory();
     }
@@ -96,6 +97,35 @@ public:
     }
 
 private:
+    /// `(name, reason)` of each rung that was tried, the reason None where the protocol was not there, or
+    /// what it raised is told elsewhere. Null with an exception set on failure.
+    [[nodiscard]] ref list_of_tried(bool told_elsewhere) const {
+        ref list = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count_)));
+        Py_ssize_t at = 0;
+        for (std::size_t i = 0; list && i < rungs; ++i) {
+            if (!answers_[i]) continue;
+            const bool elsewhere = told_elsewhere && i == static_cast<std::size_t>(rung_id::dlpack_method);
+            const bool told = answers_[i] == outcome::refused && !elsewhere;
+            const std::string why = told ? reasons_[i].message() : std::string();
+            PyObject* const line = Py_BuildValue("(sz)", rung_texts[i].name, told ? why.c_str() : nullptr);
+            if (line == nullptr) return {};
+            PyTuple_SET_ITEM(list.get(), at++, line);
+        }
+        return list;
+    }
+    /// Gives the pending exception its parts. What fails at it is forgotten, but for an interruption.
+    void note_parts(const std::string& reason, bool told_elsewhere) const {
+        ref raised = pending_exception();
+        if (!raised) return;
+        const ref text = ref::take(PyUnicode_FromString(reason.c_str()));
+        const ref tried = text ? list_of_tried(told_elsewhere) : ref();
+        if (tried && call::set_attr(raised.get(), "reason", text.get()) == 0)
+            (void)call::set_attr(raised.get(), "tried", tried.get());
+        if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return;
+        PyErr_Clear();
+        restore_exception(std::move(raised));
+    }
+
     static constexpr auto rungs = static_cast<std::size_t>(rung_id::count);
     std::optional<outcome::kind> answers_[rungs];  // of those that were tried
     rung_id order_[rungs] = {};

@@ -7,7 +7,7 @@
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/ref.hpp>
-#include "../library/frameworks.hpp"
+#include "../library/library_of.hpp"
 #include "../library/torch_library.hpp"
 #include "../runtime/call.hpp"
 #include "../runtime/interpreter.hpp"
@@ -100,6 +100,7 @@ struct maker_plan {
 /// What a type speaks, seen once; then the route.
 struct type_plan {
     PyTypeObject* type = nullptr;
+    const library_row* library = nullptr;  ///< that it comes from, if that is known
     unsigned tag = 0;
     unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
     PyInterpreterState* interpreter = nullptr;

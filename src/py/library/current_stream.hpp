@@ -19,18 +19,18 @@
 #include "../runtime/capsule_names.hpp"
 #include "../runtime/exceptions.hpp"
 #include "../runtime/keep.hpp"
-#include "frameworks.hpp"
+#include "library_of.hpp"
 
 namespace tenon::py {
 
 /// The C function of a library that says which stream it works on, or null: Cython publishes functions as
 /// capsules that are named by their signature.
-[[nodiscard]] inline library_stream find_library_stream(const framework_habits& habits) noexcept {
-    if (habits.stream_module == nullptr) return nullptr;
-    const ref module = ref::take(call::imported_module(habits.stream_module));
+[[nodiscard]] inline library_stream find_library_stream(const library_row& row) noexcept {
+    if (row.stream_module == nullptr) return nullptr;
+    const ref module = ref::take(call::imported_module(row.stream_module));
     const ref functions = module ? ref::take(call::attr(module.get(), "__pyx_capi__")) : ref();
     const ref capsule = functions && PyDict_CheckExact(functions.get())
-                            ? ref::take(call::dict_item(functions.get(), habits.stream_function))
+                            ? ref::take(call::dict_item(functions.get(), row.stream_function))
                             : ref();
     static constexpr const char signature[] = "intptr_t (int)";
     void* const found = capsule && PyCapsule_IsValid(capsule.get(), signature) != 0

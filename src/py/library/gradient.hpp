@@ -10,7 +10,7 @@
 #include <tenon/tensor/tensor_ref.hpp>
 #include "../runtime/call.hpp"
 #include "../runtime/exceptions.hpp"
-#include "frameworks.hpp"
+#include "library_of.hpp"
 
 namespace tenon::py {
 
@@ -41,8 +41,8 @@ TENON_COLD [[nodiscard]] inline bool is_asked_by_guarded_library() noexcept {
     PyErr_Clear();
     if (text == nullptr) return false;
     const std::string_view module = text;
-    for (const framework_habits& f : known_frameworks)
-        if (f.guarded && f.package == module.substr(0, module.find('.'))) return true;
+    for (const library_row& f : known_libraries)
+        if (f.guarded && f.name == module.substr(0, module.find('.'))) return true;
     return false;
 }
 

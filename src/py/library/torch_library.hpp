@@ -25,7 +25,7 @@
 #include "../runtime/exceptions.hpp"
 #include "../runtime/interpreter.hpp"
 #include "../runtime/object_query.hpp"
-#include "frameworks.hpp"
+#include "library_of.hpp"
 
 namespace tenon::py {
 
@@ -143,7 +143,7 @@ public:
         return !own || own.get() != no_dispatch_;
     }
     /// Whether something lies in PyTorch's own library: a table that somebody else has put on its class does
-    /// not, and keeps none of PyTorch's habits.
+    /// not, and keeps none of PyTorch's row.
     [[nodiscard]] bool contains(const void* address) const noexcept {
 #if defined(_WIN32)
         return true;  // not known, and believed
@@ -230,8 +230,8 @@ private:
         if (!storage || PyType_Check(tensor.get()) == 0 || PyType_Check(storage.get()) == 0) return false;
         tensor_ = reinterpret_cast<PyTypeObject*>(tensor.get());
         storage_ = reinterpret_cast<PyTypeObject*>(storage.get());
-        const framework_habits* const habits = detail::habits_of_class(tensor_);
-        if (habits == nullptr || habits->package != "torch" || !is_library_class(tensor_, *habits) ||
+        const library_row* const row = detail::library_of_class(tensor_);
+        if (row == nullptr || row->name != "torch" || !is_library_class(tensor_, *row) ||
             !is_library_class(storage_, "torch", "UntypedStorage", "torch._C.StorageBase"))
             return false;
         conjugate_ = object_query::find(tensor_, names.is_conj);

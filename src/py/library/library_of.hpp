@@ -1,0 +1,118 @@
+// src/py/library/library_of.hpp: which of the known libraries a type comes from, and whether it is truly
+// theirs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <tenon/detail/config.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include "../runtime/call.hpp"
+#include "../runtime/exceptions.hpp"
+#include "table.hpp"
+
+namespace tenon::py {
+
+namespace detail {
+
+/// The name of the package a type says it is defined in. Runs no code of the type's own, but for an `__eq__`
+/// among its keys. The caller holds the type.
+[[nodiscard]] inline std::string defining_package(PyTypeObject* type) {
+    const ref name = ref::take(PyUnicode_InternFromString("__module__"));
+    const ref declared = name ? ref::take(call::type_attr(type, name.get())) : ref();
+    // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
+    std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
+    if (declared && PyUnicode_Check(declared.get())) {
+        if (const char* text = PyUnicode_AsUTF8(declared.get())) module = text;
+    }
+    PyErr_Clear();
+    return std::string(module.substr(0, module.find('.')));
+}
+
+/// Asks `fn` of the type and then of its bases, one by one, until it says true. Each is held while it is
+/// asked: that may give the type other bases.
+template <class Fn>
+void walk_bases(PyTypeObject* type, Fn&& fn) {
+    for (ref held = ref::borrow(reinterpret_cast<PyObject*>(type)); held && !fn(as_type(held));)
+        held = ref::borrow(reinterpret_cast<PyObject*>(as_type(held)->tp_base));
+}
+
+/// The row of the library that defines this very type, or null. The caller holds the type.
+[[nodiscard]] inline const library_row* library_of_class(PyTypeObject* type) noexcept try {
+    return find_library(defining_package(type));
+} catch (...) {  // no memory for a long name: none of ours
+    return nullptr;
+}
+
+}  // namespace detail
+
+/// The row of the library a type comes from, itself or by a base class, or null.
+[[nodiscard]] inline const library_row* library_of(PyTypeObject* type) noexcept {
+    const library_row* known = nullptr;
+    detail::walk_bases(type, [&](PyTypeObject* t) {
+        known = detail::library_of_class(t);
+        return known != nullptr;
+    });
+    return known;
+}
+
+/// Whether the type, or a base of it, has this name; a look at names alone.
+[[nodiscard]] inline bool has_class_named(PyTypeObject* type, std::string_view name) noexcept {
+    bool found = false;
+    if (!name.empty()) detail::walk_bases(type, [&](PyTypeObject* t) { return found = name == t->tp_name; });
+    return found;
+}
+
+/// Whether objects of the type leave their library as legacy structs, read-only or not.
+[[nodiscard]] inline bool hands_out_legacy(PyTypeObject* type, const library_row& row) noexcept {
+    return row.hands_out_legacy && !has_class_named(type, row.legacy_refused_by);
+}
+
+/// Whether `type` is the class that `package` calls `name`, the object itself: what a class says of itself
+/// proves nothing (F89). Where its library makes it from a class written in C, it must also derive from one
+/// of that name which no `class` statement made: a module put in the library's place has none. Runs code of
+/// the library's; an exception is left only if it ends the call (Ctrl-C).
+[[nodiscard]] inline bool is_library_class(PyTypeObject* type, const char* package, const char* name,
+                                           const char* base = nullptr) noexcept {
+    const auto is_base = [&](PyTypeObject* t) {
+        const bool made_in_c =
+            (t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) != Py_TPFLAGS_HEAPTYPE;
+        return made_in_c && std::string_view(t->tp_name) == base;
+    };
+    PyTypeObject* below = type;
+    while (base != nullptr && below != nullptr && !is_base(below)) below = below->tp_base;
+    if (below == nullptr) return false;
+    const ref module = ref::take(call::imported_module(package));
+    const ref found = module ? ref::take(call::attr(module.get(), name)) : ref();
+    if (!forget_answer()) return false;
+    return found.get() == reinterpret_cast<PyObject*>(type);
+}
+[[nodiscard]] inline bool is_library_class(PyTypeObject* type, const library_row& row) noexcept {
+    return row.array != nullptr && is_library_class(type, row.name.data(), row.array, row.array_base);
+}
+
+namespace detail {
+
+/// What has the library's words for element types: the package of a library we know, the standard's namespace
+/// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
+/// it ends the call.
+[[nodiscard]] inline ref element_types_of(PyObject* like) {
+    const ref type = class_of(like);
+    const library_row* const row = library_of(as_type(type));
+    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
+    ref found;
+    if (row == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
+        found = ref::take(call::method(like, method.get()));
+    if (!found) {
+        if (!forget_answer()) return {};
+        const std::string package = row != nullptr ? std::string(row->name) : defining_package(as_type(type));
+        found = ref::take(call::import_module(package.c_str()));
+        if (!found) (void)forget_answer();
+    }
+    return found;
+}
+
+}  // namespace detail
+}  // namespace tenon::py
