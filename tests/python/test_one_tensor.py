@@ -12,7 +12,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from isolation import LIMIT, SANITIZED, run_isolated
+from isolation import SANITIZED, run_isolated
 
 import tenon
 import tenon_exports
@@ -252,6 +252,5 @@ for m in modules:
         kept = other.keep(tensor)
         assert type(kept) is tenon.Tensor and kept.data_ptr == tensor.data_ptr
     assert m.keep(array).owner is array
-""",
-        timeout=LIMIT,
+"""
     )

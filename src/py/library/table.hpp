@@ -92,7 +92,7 @@ struct library_row {
 
     /// Whether it can compute with elements at an address, as far as alignment goes.
     [[nodiscard]] bool can_compute_at(const void* address, dtype type, device where) const noexcept {
-        static constexpr dtype complex128(abi::type_code::complex, 128);
+        constexpr dtype complex128(abi::type_code::complex, 128);
         const int needed = type == complex128 && alignment_of_complex128 != 0 ? alignment_of_complex128
                            : where.has_streams()                              ? alignment_on_gpu
                                                                               : alignment;
