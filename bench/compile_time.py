@@ -35,7 +35,7 @@ MODULES = {
 }
 ENGINE, PEER_ENGINE = "Tenon's engine", "nanobind's library"
 COMPILERS = ("g++", "clang++")
-FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden")
+FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections")
 
 NANOBIND = Ratio("nanobind: Tenon / own", "nanobind + Tenon", "nanobind ndarray")
 PYBIND11 = Ratio("pybind11: Tenon / own", "pybind11 + Tenon", "pybind11 array_t")
@@ -133,17 +133,31 @@ def measure(jobs: Sequence[Job], rounds: int) -> None:
             job.rounds.append(processor_time(job.command))
 
 
-def stripped_bytes(job: Job) -> int:
-    """What the object adds to a module: a stripped shared object of nothing else, less one of an empty file."""
-    folder = job.object.parent
-    empty = folder / "empty.cpp"
-    empty.touch()
-    sizes = []
-    for source in (job.object, empty):
-        linked = folder / "linked.so"
-        processor_time([job.compiler, *FLAGS, "-shared", "-s", str(source), "-o", str(linked)])
-        sizes.append(linked.stat().st_size)
-    return sizes[0] - sizes[1]
+def linked_bytes(compiler: str, folder: Path, *objects: Path) -> int:
+    """A stripped shared object of these, without what nothing in it uses."""
+    linked = folder / "linked.so"
+    options = ["-shared", "-s", "-Wl,--gc-sections", *map(str, objects)]
+    processor_time([compiler, *FLAGS, *options, "-o", str(linked)])
+    return linked.stat().st_size
+
+
+def stripped_bytes(library: Job, user: Job, rest: Sequence[Job]) -> int:
+    """What a library adds to the module that uses it, less the module, and what else it is linked with."""
+    folder = library.object.parent
+    others = [job.object for job in (user, *rest)]
+    return linked_bytes(library.compiler, folder, library.object, *others) - linked_bytes(
+        library.compiler, folder, *others
+    )
+
+
+def sizes_of(libraries: Sequence[Job], jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
+    """Nanobind's library in a module of nanobind's alone; the engine in one that takes arrays by Tenon as well."""
+    by_cell = {(job.compiler, job.column, job.functions): job for job in jobs}
+    for job in libraries:
+        peer = by_cell.get((job.compiler, PEER_ENGINE, 0))
+        user = by_cell.get((job.compiler, "nanobind + Tenon" if job.column == ENGINE else "nanobind ndarray", 1))
+        if peer is not None and user is not None:
+            yield job, stripped_bytes(job, user, [peer] if job.column == ENGINE else [])
 
 
 def figure(row: str, column: str, *values: float) -> Case:
@@ -240,13 +254,13 @@ def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
         ],
         cases=[
             *(figure(f"{job.compiler} time", job.column, *job.rounds) for job in libraries),
-            *(figure(f"{job.compiler} size", job.column, stripped_bytes(job)) for job in libraries),
+            *(figure(f"{job.compiler} size", job.column, size) for job, size in sizes_of(libraries, jobs)),
         ],
         remarks=(
             "`src/tenon.cpp` and nanobind's `src/nb_combined.cpp`, each in one piece, with the same flags (nanobind's "
-            "library also with `-fno-strict-aliasing`, as its own build has it). Bytes: a stripped shared object that is "
-            "linked of nothing else and keeps all of it, less the one of an empty file. pybind11 has no such part: "
-            "each file of a project brings its own.",
+            "library also with `-fno-strict-aliasing`, as its own build has it). Bytes: what it adds to the module of one "
+            "function above, linked with `--gc-sections` as the build files of both do, and stripped. pybind11 has no "
+            "such part: each file of a project brings its own.",
         ),
         unit="once for each project",
     )

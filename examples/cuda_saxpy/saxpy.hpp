@@ -7,7 +7,7 @@
 #include <string>
 
 #include <tenon/bind/request.hpp>
-#include "../../src/gpu/stream_order.hpp"
+#include <tenon/gpu/stream.hpp>
 
 #include "kernel.hpp"
 

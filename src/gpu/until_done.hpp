@@ -36,10 +36,40 @@ TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {
     return known;
 }
 
+/// The same for the libraries that another module knows, which has handed memory to this one.
+using capture_question_of_module = int (*)(abi::dl_device where);
+
+/// Of the modules in a process, those that come last are not asked.
+[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question_of_module>, 16>&
+watches_of_modules() noexcept {
+    static constinit std::array<std::atomic<capture_question_of_module>, 16> known{};
+    return known;
+}
+inline void watch_for_module(capture_question_of_module ask) noexcept {
+    for (auto& place : watches_of_modules()) {
+        capture_question_of_module there = place.load(std::memory_order_relaxed);
+        if (there == ask || (there == nullptr && place.compare_exchange_strong(there, ask))) return;
+    }
+}
+
+/// What this module answers others.
+inline int is_any_captured_here(abi::dl_device named) noexcept {
+    const device where(named.device_type, named.device_id);
+    const driver* const d = driver::of(where);
+    const capture_question ask = capture_watch().load();
+    return d != nullptr && ask != nullptr && ask(*d, where) ? 1 : 0;
+}
+
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
     const capture_question ask = capture_watch().load();
-    return ask != nullptr && ask(d, where);
+    if (ask != nullptr && ask(d, where)) return true;
+    for (const auto& place : watches_of_modules()) {
+        const capture_question_of_module of_module = place.load();
+        if (of_module == nullptr) break;
+        if (of_module(where.to_abi()) != 0) return true;
+    }
+    return false;
 }
 
 /// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the list is never

@@ -147,3 +147,17 @@ def run_isolated(code: str, *, env: dict[str, str] | None = None, args: tuple = 
     done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT, env=_environment(env))
     assert done.returncode == 0, f"{how_it_ended(done.returncode)}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+#: The start of a script: the package cannot be imported, for that reason; the tests' own modules still can.
+NO_PACKAGE = """
+import sys
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name == "tenon" or name.startswith("tenon."):
+            raise {error}
+sys.meta_path.insert(0, Without())
+import tenon_exports
+"""
+NOT_FOUND = "ModuleNotFoundError(f'No module named {name!r}', name=name)"
+WITHOUT_PACKAGE = NO_PACKAGE.format(error=NOT_FOUND)

@@ -124,15 +124,24 @@ def explore(make, where) -> int:
 # --- what changes ----------------------------------------------------------------------------------------------------
 
 
+def write_over(address: int, keep: list, make, address_of) -> None:
+    """Makes what takes the place of memory that was freed, and keeps it; the allocator may give it a while later."""
+    for _ in range(64):
+        keep.append(make())
+        if address_of(keep[-1]) == address:
+            return
+
+
 def torch_memory(size: int = N, dtype: str = "float64"):
     """A tensor, and how its memory is swapped: what it had is freed, and written over by the next of its size."""
     torch = pytest.importorskip("torch")
     kind = getattr(torch, dtype)
     tensor = torch.full((size,), OLD, dtype=kind)
+    address = tensor.data_ptr()
 
     def swap():
         tensor.data = torch.full((size,), NEW, dtype=kind)
-        keep.extend(torch.full((size,), POISON, dtype=kind) for _ in range(3))
+        write_over(address, keep, lambda: torch.full((size,), POISON, dtype=kind), lambda t: t.data_ptr())
 
     keep: list = []
     return tensor, swap
@@ -142,12 +151,13 @@ def numpy_memory(size: int = N, dtype: str = "float64"):
     import numpy as np
 
     array = np.full(size, OLD, dtype)
+    address = array.ctypes.data
     state = (1, (size,), np.dtype(dtype), False, np.full(size, NEW, dtype).tobytes())
     keep: list = []
 
     def swap():
         array.__setstate__(state)
-        keep.extend(np.full(size, POISON, dtype) for _ in range(3))
+        write_over(address, keep, lambda: np.full(size, POISON, dtype), lambda a: a.ctypes.data)
 
     return array, swap
 

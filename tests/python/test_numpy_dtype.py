@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import pytest
+from isolation import WITHOUT_PACKAGE, run_isolated
 from real_support import has, need
 from test_values import over
 
@@ -47,10 +48,12 @@ def test_what_numpy_has_not_is_a_type_error(triple):
 
 
 @pytest.mark.skipif(NUMPY < (2, 4), reason="this NumPy takes the name, and warns")
-def test_a_module_without_the_package():
-    exports = pytest.importorskip("tenon_exports")
-    t = exports.produce(exports.Counter(), shape=(2,))
-    assert type(t) is not tenon.Tensor and np.dtype(t) == np.float32
+def test_what_stands_in_for_the_package_names_its_type():
+    run_isolated(WITHOUT_PACKAGE + """
+import numpy as np
+t = tenon_exports.produce(tenon_exports.Counter(), shape=(2,))
+assert type(t).__module__ == "tenon_stand_in" and np.dtype(t) == np.float32
+""")
 
 
 @quietly

@@ -12,7 +12,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from isolation import SANITIZED, run_isolated
+from isolation import NO_PACKAGE, NOT_FOUND, SANITIZED, run_isolated
 
 import tenon
 import tenon_exports
@@ -95,22 +95,10 @@ def test_like_a_tensor_is_a_tensor():
 
 # --- the package is not there -----------------------------------------------------------------------------------------
 
-#: Names that cannot be imported; the test's own modules still can.
-WITHOUT = """
-import sys
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name == "tenon" or name.startswith("tenon."):
-            raise {error}
-sys.meta_path.insert(0, Without())
-import tenon_exports
-"""
-NOT_FOUND = "ModuleNotFoundError(f'No module named {name!r}', name=name)"
-
 
 @pytest.mark.parametrize("error", [NOT_FOUND, "ImportError('built for another interpreter')", "RuntimeError('broken')"])
 def test_a_type_of_the_module_s_own_stands_in(error):
-    run_isolated(WITHOUT.format(error=error) + """
+    run_isolated(NO_PACKAGE.format(error=error) + """
 import numpy as np
 counter = tenon_exports.Counter()
 tensor = tenon_exports.produce(counter, shape=(2, 3), dtype="float32")
@@ -130,7 +118,7 @@ assert type(tenon_exports.produce(counter, shape=(2,), dtype="float32")) is teno
 
 
 def test_an_interrupt_while_it_is_imported_is_one():
-    run_isolated(WITHOUT.format(error="KeyboardInterrupt()") + """
+    run_isolated(NO_PACKAGE.format(error="KeyboardInterrupt()") + """
 counter = tenon_exports.Counter()
 try:
     tenon_exports.produce(counter, shape=(2,), dtype="float32")

@@ -53,7 +53,7 @@ def run(tool, monkeypatch):
         monkeypatch.setattr(tool, "make_jobs", make_jobs)
         monkeypatch.setattr(tool, "processor_time", lambda values: values[0])
         monkeypatch.setattr(tool, "bytes_of_code", lambda values: values[1])
-        monkeypatch.setattr(tool, "stripped_bytes", lambda job: job.object[1])
+        monkeypatch.setattr(tool, "stripped_bytes", lambda job, user, rest: job.object[1])
         return tool.main(["--rounds", "2", *arguments])
 
     return with_figures
@@ -169,11 +169,11 @@ def test_what_does_not_compile_is_not_timed(tool, tmp_path):
         tool.processor_time(["g++", "-fsyntax-only", str(source)])
 
 
-def compiled(folder, text):
-    source = folder / "some.cpp"
+def compiled(folder, text, name="some", *options):
+    source = folder / f"{name}.cpp"
     source.write_text(text)
-    subprocess.run(["g++", "-O2", "-fPIC", "-c", source.name, "-o", "some.o"], cwd=folder, check=True)
-    return folder / "some.o"
+    subprocess.run(["g++", "-O2", "-fPIC", *options, "-c", source.name, "-o", f"{name}.o"], cwd=folder, check=True)
+    return folder / f"{name}.o"
 
 
 @needs_gcc
@@ -199,10 +199,15 @@ def test_what_is_no_object_is_refused(tool, tmp_path):
 
 
 @needs_gcc
-def test_stripped_bytes_are_what_the_object_adds(tool, tmp_path):
-    little, much = (
-        tool.stripped_bytes(tool.Job("g++", ENGINE, 0, [], compiled(tmp_path, f"extern const char x[{size}] = {{1}};\n")))
-        for size in (1000, 101_000)
+def test_stripped_bytes_are_what_the_object_adds_of_what_is_used(tool, tmp_path):
+    def job(name, text):
+        return tool.Job("g++", ENGINE, 0, [], compiled(tmp_path, text, name, "-fdata-sections", "-fvisibility=hidden"))
+
+    user = job("user", 'extern const char x[]; __attribute__((visibility("default"))) char f(int i) { return x[i]; }\n')
+    little, much, unused = (
+        tool.stripped_bytes(job("library", f"extern const char x[{size}] = {{1}};\n" + more), user, [])
+        for size, more in ((1000, ""), (101_000, ""), (1000, "extern const char y[100000] = {1};\n"))
     )
     assert 0 <= little < 9000
     assert much - little == pytest.approx(100_000, abs=9000), "sections begin on pages"
+    assert unused == little

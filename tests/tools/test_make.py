@@ -57,5 +57,5 @@ def test_a_crash_ends_the_run_and_is_named(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout
-    assert done.stdout.count("crashed while running 'test_crashes.py::test_some[2]'") == 1, "it was begun anew"
-    assert "1 failed, " in done.stdout
+    assert "crashed while running 'test_crashes.py::test_some[2]'" in done.stdout
+    assert "worker restarting disabled" in done.stdout, "it went on with a new worker, as if nothing had been"

@@ -31,6 +31,9 @@ struct tensor_parts {
     void* referenced;  ///< a PyObject of which the owner holds one reference, for the collector to count; or
                        ///< null
     void* owner;       ///< the PyObject that the memory belongs to, alive as long as the owner; or null
+    /// Whether a library that the sender knows works on a stream that is being captured: the memory is not
+    /// let go of then. For good, on any thread; not 0 for yes. Null for memory without streams.
+    int (*is_capture_going_on)(dl_device where);
 };
 
 struct handover_api {

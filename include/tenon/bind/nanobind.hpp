@@ -78,7 +78,7 @@ struct guard_of<void> {
 };
 template <class Extra>
 [[nodiscard]] const Extra& without_guard(const Extra& extra) noexcept {
-    return extra;
+    return extra;  // NOLINT(bugprone-return-const-ref-from-parameter): lives as long as the definition
 }
 template <class... Guards>
 [[nodiscard]] nanobind::call_guard<> without_guard(const nanobind::call_guard<Guards...>&) noexcept {

@@ -93,6 +93,12 @@ public:
         }
         return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
+    /// The same, for who names the elements: `own<double>(values, shape)`.
+    template <class T, detail::owning_container V>
+        requires std::same_as<T, typename V::value_type>
+    [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
+        return own(std::forward<V>(values), shape);
+    }
     template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values) {
         const auto size = values.size();

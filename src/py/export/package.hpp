@@ -9,6 +9,7 @@
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/validate.hpp>
 
+#include "../../gpu/until_done.hpp"
 #include "../../memory/executable.hpp"
 #include "../../memory/readable.hpp"
 #include "../import/capsule.hpp"
@@ -62,19 +63,21 @@ TENON_COLD [[nodiscard]] inline const abi::handover_api* look_for_package(interp
 /// A new Tensor of the package's; null with an exception set, and `t` left as it was.
 [[nodiscard]] inline PyObject* hand_over(const abi::handover_api& package, tensor& t) noexcept {
     const keep_alive& owner = t.owner();
-    const abi::tensor_parts parts{sizeof(abi::tensor_parts),
-                                  {t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
-                                   const_cast<std::int64_t*>(t.shape().data()),
-                                   const_cast<std::int64_t*>(t.strides().data()), t.byte_offset()},
-                                  t.flags() | tenon::detail::validator::marks_of(t),
-                                  t.version(),
-                                  t.stream(),
-                                  owner.subject(),
-                                  const_cast<void*>(owner.context()),
-                                  owner.release_function(),
-                                  owner.is(owner_kind::memory) ? 1U : 0U,
-                                  referenced_by(owner),
-                                  object_behind(owner)};
+    const abi::tensor_parts parts{
+        sizeof(abi::tensor_parts),
+        {t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
+         const_cast<std::int64_t*>(t.shape().data()), const_cast<std::int64_t*>(t.strides().data()),
+         t.byte_offset()},
+        t.flags() | tenon::detail::validator::marks_of(t),
+        t.version(),
+        t.stream(),
+        owner.subject(),
+        const_cast<void*>(owner.context()),
+        owner.release_function(),
+        owner.is(owner_kind::memory) ? 1U : 0U,
+        referenced_by(owner),
+        object_behind(owner),
+        t.device().has_streams() ? &gpu::detail_done::is_any_captured_here : nullptr};
     void* made = nullptr;
     if (foreign_code([&] { return package.take(&parts, &made); }) != 0) return nullptr;
     t.owner().disown();

@@ -188,6 +188,8 @@ inline int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
     if (t) {
         tenon::detail::validator::add_marks(*t, marks);
         t->set_stream(parts->stream);
+        if (parts->is_capture_going_on != nullptr)
+            gpu::detail_done::watch_for_module(parts->is_capture_going_on);
         *out = make_tensor_object(*t, *here, static_cast<PyObject*>(parts->referenced),
                                   static_cast<PyObject*>(parts->owner));
         if (*out != nullptr) return 0;

@@ -23,11 +23,12 @@ TENON_PRIVATE inline constexpr import_options plain_import{};
 
 /// The rung that a plain import of the type's objects begins with; null when the ladder has to be climbed.
 [[nodiscard]] inline const rung* first_rung(const type_plan& plan) noexcept {
-    if (plan.table != nullptr) return &ladder::by<exchange::take>();
-    if (plan.route.on_cuda) return &ladder::by<take_dlpack>();
-    if (plan.numpy_struct) return plan.masked ? nullptr : &ladder::by<numpy::take>();
-    if (plan.route.prefer_buffer) return &ladder::by<take_buffer_if_it_can>();
-    return plan.has_buffer && plan.speaks_buffer_alone() ? &ladder::by<buffer::take>() : nullptr;
+    if (plan.table != nullptr) return &ladder::by<rung_id::exchange_table>();
+    if (plan.route.on_cuda) return &ladder::by<rung_id::dlpack_method>();
+    if (plan.numpy_struct) return plan.masked ? nullptr : &ladder::by<rung_id::numpy_struct>();
+    if (plan.route.prefer_buffer) return &ladder::by<rung_id::buffer_protocol>();
+    return plan.has_buffer && plan.speaks_buffer_alone() ? &ladder::by<rung_id::buffer_protocol, 1>()
+                                                         : nullptr;
 }
 
 /// Tries the rung that the type's objects are taken by, and then the others.
@@ -36,7 +37,7 @@ TENON_COLD [[nodiscard]] inline bool acquire_by_its_rung(PyObject* obj, const ty
     const rung* const first = first_rung(known);
     if (first == nullptr) return climb(obj, plain_import, writable, out);
     tried_already tried{first->id, outcome::raised, {}};
-    if (first == &ladder::by<numpy::take>()) {  // which runs no code of others
+    if (first == &ladder::by<rung_id::numpy_struct>()) {  // which runs no code of others
         if (interpreter* const home = interpreter::current()) tried.answer = numpy::take(obj, home, out);
     } else {
         const type_plan plan = known;  // a copy: foreign code runs from here on

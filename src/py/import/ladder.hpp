@@ -127,12 +127,12 @@ TENON_PRIVATE inline constexpr rung rungs[] = {
 TENON_PRIVATE inline constexpr rung capsule_rung = {rung_id::capsule, always, take_bare_capsule,
                                                     settling::refusal};
 
-/// The first rung that takes in this way.
-template <outcome (*Take)(attempt&) noexcept>
+/// The first rung of that name, or the one `Later` comes to after it.
+template <rung_id Id, int Later = 0>
 [[nodiscard]] const rung& by() noexcept {
     static constexpr std::size_t at = [] {
         std::size_t i = 0;
-        while (rungs[i].take != Take) ++i;
+        for (int later = Later; rungs[i].id != Id || later-- > 0;) ++i;
         return i;
     }();
     return rungs[at];
