@@ -53,11 +53,10 @@ inline void watch_for_module(capture_question_of_module ask) noexcept {
 }
 
 /// What this module answers others.
-inline int is_any_captured_here(abi::dl_device named) noexcept {
-    const device where(named.device_type, named.device_id);
-    const driver* const d = driver::of(where);
+inline int is_any_captured_here(abi::dl_device where) noexcept {
     const capture_question ask = capture_watch().load();
-    return d != nullptr && ask != nullptr && ask(*d, where) ? 1 : 0;
+    const driver* const d = ask != nullptr ? driver::of(device(where)) : nullptr;
+    return d != nullptr && ask(*d, device(where)) ? 1 : 0;
 }
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
