@@ -141,23 +141,23 @@ def linked_bytes(compiler: str, folder: Path, *objects: Path) -> int:
     return linked.stat().st_size
 
 
-def stripped_bytes(library: Job, user: Job, rest: Sequence[Job]) -> int:
-    """What a library adds to the module that uses it, less the module, and what else it is linked with."""
-    folder = library.object.parent
-    others = [job.object for job in (user, *rest)]
-    return linked_bytes(library.compiler, folder, library.object, *others) - linked_bytes(
-        library.compiler, folder, *others
-    )
+def stripped_bytes(module: Sequence[Job], without: Sequence[Job]) -> int:
+    """How much larger the stripped module is than the one without."""
+    compiler, folder = module[0].compiler, module[0].object.parent
+    larger, smaller = (linked_bytes(compiler, folder, *(job.object for job in jobs)) for jobs in (module, without))
+    return larger - smaller
 
 
 def sizes_of(libraries: Sequence[Job], jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
-    """Nanobind's library in a module of nanobind's alone; the engine in one that takes arrays by Tenon as well."""
+    """The engine: a module that takes an array by Tenon, beside nanobind's own. Nanobind's library: that, beside nothing."""
     by_cell = {(job.compiler, job.column, job.functions): job for job in jobs}
     for job in libraries:
         peer = by_cell.get((job.compiler, PEER_ENGINE, 0))
-        user = by_cell.get((job.compiler, "nanobind + Tenon" if job.column == ENGINE else "nanobind ndarray", 1))
-        if peer is not None and user is not None:
-            yield job, stripped_bytes(job, user, [peer] if job.column == ENGINE else [])
+        own = by_cell.get((job.compiler, "nanobind ndarray", 1))
+        user = by_cell.get((job.compiler, "nanobind + Tenon", 1))
+        if peer is None or own is None or user is None:
+            continue
+        yield job, stripped_bytes([job, user, peer], [own, peer]) if job is not peer else stripped_bytes([peer, own], [])
 
 
 def figure(row: str, column: str, *values: float) -> Case:
@@ -258,9 +258,9 @@ def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
         ],
         remarks=(
             "`src/tenon.cpp` and nanobind's `src/nb_combined.cpp`, each in one piece, with the same flags (nanobind's "
-            "library also with `-fno-strict-aliasing`, as its own build has it). Bytes: what it adds to the module of one "
-            "function above, linked with `--gc-sections` as the build files of both do, and stripped. pybind11 has no "
-            "such part: each file of a project brings its own.",
+            "library also with `-fno-strict-aliasing`, as its own build has it). Bytes: how much larger the module of one "
+            "function above is by Tenon than by nanobind alone, and this one than an empty one, linked with "
+            "`--gc-sections` as the build files of both do, and stripped. pybind11 has no such part: each file of a project brings its own.",
         ),
         unit="once for each project",
     )

@@ -1,8 +1,9 @@
 // src/for_size.hpp: from here on code is compiled for size, up to for_size_end.hpp: most of the engine runs
 // seldom.
 //
-// What every argument goes through is marked TENON_FAST. Only where the compiler optimizes at all, and only
-// GCC: others are not told.
+// What every argument goes through is marked TENON_FAST. Nothing compiled for size is inlined into it, unless
+// it is TENON_HOT: the headers it needs are included before this one. Only where the compiler optimizes at
+// all, and only GCC: others are not told.
 
 #include <tenon/detail/config.hpp>
 
@@ -10,5 +11,5 @@
 #pragma GCC push_options
 #pragma GCC optimize("Os")
 #undef TENON_FAST
-#define TENON_FAST __attribute__((optimize("O2")))
+#define TENON_FAST __attribute__((optimize("O3")))
 #endif

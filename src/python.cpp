@@ -1,4 +1,6 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
+#include <tenon/py/acquired.hpp>  // what the path of every argument is made of: for speed
+
 #include "for_size.hpp"
 
 #include "bind/argument.cpp"

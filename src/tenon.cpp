@@ -1,3 +1,4 @@
 // src/tenon.cpp: the whole engine, for builds that want one file: add it to the sources of the module.
-#include "core.cpp"
 #include "python.cpp"
+
+#include "core.cpp"

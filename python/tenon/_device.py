@@ -120,8 +120,8 @@ def _name_of(value: Any) -> str | None:
     if row["device_text"]:
         kind, _, number = str(value).removeprefix(row["device_text"]).removesuffix(")").partition(":")
     elif row["device_number"]:
-        number = getattr(value, row["device_number"])  # None: the current one, which is 0 as far as is known here
         kind = "cuda" if row["always_cuda"] else getattr(value, row["device_kind"]).lower()
+        number = getattr(value, row["device_number"])  # None: the current one, which is 0 as far as is known here
     else:
         return None
     return f"{renamed(kind, row['device_names'])}:{number or 0}"

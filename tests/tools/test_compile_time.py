@@ -53,7 +53,7 @@ def run(tool, monkeypatch):
         monkeypatch.setattr(tool, "make_jobs", make_jobs)
         monkeypatch.setattr(tool, "processor_time", lambda values: values[0])
         monkeypatch.setattr(tool, "bytes_of_code", lambda values: values[1])
-        monkeypatch.setattr(tool, "stripped_bytes", lambda job, user, rest: job.object[1])
+        monkeypatch.setattr(tool, "stripped_bytes", lambda module, without: module[0].object[1])
         return tool.main(["--rounds", "2", *arguments])
 
     return with_figures
@@ -205,7 +205,7 @@ def test_stripped_bytes_are_what_the_object_adds_of_what_is_used(tool, tmp_path)
 
     user = job("user", 'extern const char x[]; __attribute__((visibility("default"))) char f(int i) { return x[i]; }\n')
     little, much, unused = (
-        tool.stripped_bytes(job("library", f"extern const char x[{size}] = {{1}};\n" + more), user, [])
+        tool.stripped_bytes([user, job("library", f"extern const char x[{size}] = {{1}};\n" + more)], [])
         for size, more in ((1000, ""), (101_000, ""), (1000, "extern const char y[100000] = {1};\n"))
     )
     assert 0 <= little < 9000

@@ -45,7 +45,7 @@ TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, O
                                              bool fills = false) noexcept {
     try {
         if (!fills) TENON_FOREIGN_CODE_POINT();
-        return authors_code([&] { return function(obj, out) == 0; });
+        return authors_code([&]() TENON_HOT_LAMBDA { return function(obj, out) == 0; });
     } catch (...) {
         return false;
     }

@@ -16,7 +16,8 @@ public:
         raised,   ///< a Python exception is set, the producer's own: nothing else is tried
     };
 
-    constexpr outcome(kind is) noexcept : none_(0), is_(is) {}       // NOLINT(google-explicit-constructor)
+    TENON_HOT constexpr outcome(kind is) noexcept
+        : none_(0), is_(is) {}                                       // NOLINT(google-explicit-constructor)
     outcome(const error& why) noexcept : why_(why), is_(refused) {}  // NOLINT(google-explicit-constructor)
     /// A check that failed is a refusal.
     outcome(const result<void>& checked) noexcept  // NOLINT(google-explicit-constructor)

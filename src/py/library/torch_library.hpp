@@ -55,7 +55,7 @@ private:
     friend class torch_library;
 
     /// The `at::Tensor` in the Python object.
-    [[nodiscard]] const void* place_in(PyObject* tensor) const noexcept {
+    TENON_HOT [[nodiscard]] const void* place_in(PyObject* tensor) const noexcept {
         return reinterpret_cast<const char*>(tensor) + offset_;
     }
     /// The functions, if they are exported by these names. `library` keeps open what has them.
