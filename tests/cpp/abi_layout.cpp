@@ -1,5 +1,5 @@
-// tests/cpp/abi_layout.cpp: freezes the binary layouts of DLPack 1.3 and of Arrow's C interfaces at compile
-// time; nothing here runs.
+// tests/cpp/abi_layout.cpp: freezes the binary layouts of DLPack 1.3, of Arrow's C interfaces and of the
+// handover between modules at compile time; nothing here runs.
 
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include <tenon/abi/arrow.hpp>
 #include <tenon/abi/dlpack.hpp>
+#include <tenon/abi/handover.hpp>
 
 namespace abi = tenon::abi;
 
@@ -135,3 +136,25 @@ TENON_FIELD(arrow_array_stream, private_data, void*, 32);
 
 static_assert(abi::arrow_flag::dictionary_ordered == 1 && abi::arrow_flag::nullable == 2);
 static_assert(abi::arrow_flag::map_keys_sorted == 4);
+
+static_assert(abi::handover_major == 0x544e4f4e && abi::handover_minor == 1);
+
+static_assert(plain<abi::tensor_parts> && sizeof(abi::tensor_parts) == 136);
+TENON_FIELD(tensor_parts, size, std::uint64_t, 0);
+TENON_FIELD(tensor_parts, tensor, abi::dl_tensor, 8);
+TENON_FIELD(tensor_parts, flags, std::uint64_t, 56);
+TENON_FIELD(tensor_parts, version, abi::dl_version, 64);
+TENON_FIELD(tensor_parts, stream, void*, 72);
+TENON_FIELD(tensor_parts, subject, void*, 80);
+TENON_FIELD(tensor_parts, context, void*, 88);
+TENON_FIELD(tensor_parts, release, void (*)(void*, void*), 96);
+TENON_FIELD(tensor_parts, is_plain_memory, std::uint64_t, 104);
+TENON_FIELD(tensor_parts, referenced, void*, 112);
+TENON_FIELD(tensor_parts, owner, void*, 120);
+TENON_FIELD(tensor_parts, is_capture_going_on, int (*)(abi::dl_device), 128);
+
+using take_fn = int (*)(const abi::tensor_parts*, void**);
+
+static_assert(plain<abi::handover_api> && sizeof(abi::handover_api) == 24);
+TENON_FIELD(handover_api, header, abi::exchange_api_header, 0);
+TENON_FIELD(handover_api, take, take_fn, 16);

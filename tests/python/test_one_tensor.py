@@ -78,6 +78,14 @@ class Holder:
         return self.memory.__array_interface__
 
 
+def test_the_object_behind_an_array_interface_is_the_owner():
+    holder = Holder()
+    tensor = tenon.asdlpack(holder)
+    assert tensor.owner is holder and tenon_exports.there_and_back(holder, None).owner is holder
+    assert tenon.inspect(holder).owner == tenon.inspect(tensor).owner == f"{__name__}.Holder"
+    assert f"owner={__name__}.Holder" in repr(tensor)
+
+
 def test_cycles_through_it_are_collected():
     holder = Holder()
     holder.seen = tenon_exports.there_and_back(holder, None)
