@@ -4,15 +4,6 @@
 // Nothing a producer says is believed: each struct is copied once, and only the copy is used.
 #pragma once
 
-#include <array>
-#include <bit>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <string_view>
-
 #include <tenon/abi/arrow.hpp>
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/config.hpp>
@@ -22,6 +13,7 @@
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
+#include "../standard.hpp"
 #include "metadata.hpp"
 
 namespace tenon::arrow {

@@ -1,16 +1,12 @@
 // src/arrow/managed.hpp: a tensor of one compact axis leaves as Arrow's structs, for any C consumer.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <new>
-#include <utility>
-
 #include <tenon/abi/arrow.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
+#include "../standard.hpp"
 
 namespace tenon::arrow {
 

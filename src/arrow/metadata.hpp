@@ -2,14 +2,10 @@
 // `arrow.fixed_shape_tensor`, read within bounds.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string_view>
-
 #include <tenon/tensor/validate.hpp>
 #include <tenon/value/error.hpp>
 #include <tenon/value/shape.hpp>
+#include "../standard.hpp"
 
 namespace tenon::arrow {
 

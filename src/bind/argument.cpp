@@ -1,15 +1,7 @@
 // src/bind/argument.cpp: arguments are loaded, settled, and looked at a second time.
-#include <algorithm>
-#include <cstdint>
-#include <utility>
-
 #include <tenon/bind/argument.hpp>
-#include <tenon/py/like.hpp>
-#include "../py/export/make_by_table.hpp"
-#include "../py/import/ladder.hpp"
-#include "../py/runtime/driver.hpp"
+#include "../py/export/all.hpp"
 #include "loader.hpp"
-#include "record.hpp"
 
 namespace tenon::bind {
 

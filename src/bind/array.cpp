@@ -1,20 +1,6 @@
 // src/bind/array.cpp: arrays with memory of their own: made in the caller's library, shared, and given back.
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include <tenon/bind/array.hpp>
-#include <tenon/py/like.hpp>
-#include <tenon/py/python_error.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/request.hpp>
-#include "../py/export/make_by_table.hpp"
-#include "../py/import/ladder.hpp"
-#include "../py/library/current_stream.hpp"
-#include "../py/runtime/attached.hpp"
-#include "../py/runtime/driver.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 #include "loader.hpp"
 
 namespace tenon::bind {

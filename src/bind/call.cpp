@@ -1,24 +1,8 @@
 // src/bind/call.cpp: the notes of a call, and a binder's function object that is made to explain by them what
 // it refuses; what it takes costs a jump more.
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <map>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include <tenon/bind/call.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include "../py/runtime/call.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 #include "overloads.hpp"
-#include "record.hpp"
 
 namespace tenon::bind {
 

@@ -2,22 +2,9 @@
 // know.
 #pragma once
 
-#include <atomic>
-#include <string>
-#include <utility>
-
 #include <tenon/bind/conversion.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/py/import.hpp>
-#include <tenon/py/like.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../py/export/make_by_table.hpp"
-#include "../py/import/ladder.hpp"
-#include "../py/runtime/call.hpp"
-#include "../py/runtime/driver.hpp"
+#include "../py/export/all.hpp"
 #include "words.hpp"
 
 namespace tenon::bind {

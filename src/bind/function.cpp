@@ -1,20 +1,8 @@
 // src/bind/function.cpp: functions of modules written by hand: their signatures, their arguments in order,
 // and what they raise.
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
-#include <variant>
-
 #include <tenon/bind/function.hpp>
-#include <tenon/py/raise.hpp>
-#include "../py/runtime/call.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 #include "overloads.hpp"
-#include "words.hpp"
 
 namespace tenon::bind {
 

@@ -2,38 +2,14 @@
 // may be.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <new>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include <tenon/bind/argument.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include "../py/export/make_by_table.hpp"
-#include "../py/import/ladder.hpp"
-#include "../py/import/settle.hpp"
-#include "../py/runtime/driver.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 #include "conversion.hpp"
-#include "record.hpp"
-#include "words.hpp"
 
 namespace tenon::bind {
 
-// --- memory that arrays keep
-// ---------------------------------------------------------------------------------
+// --- memory that arrays keep ------------------------------------------------------------------------------
 
 /// The memory, and the object of the library it belongs to. Shared by copies of an array.
 struct held {
@@ -49,8 +25,7 @@ struct held {
     return {&made->memory, static_cast<PyObject*>(made->like.subject()), index, holder(made)};
 }
 
-// --- the second look
-// -------------------------------------------------------------------------------------------
+// --- the second look --------------------------------------------------------------------------------------
 
 /// What came of a second look; the later, the worse.
 enum class sight : unsigned char {
@@ -99,8 +74,7 @@ TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
     py::raise_caught();
 }
 
-// --- loading
-// -----------------------------------------------------------------------------------------------------
+// --- loading ----------------------------------------------------------------------------------------------
 
 /// Borrows `obj` as `wanted` would have it, without checking that it is so. False with an exception set, or
 /// `no_array` if that is all that is to be said.

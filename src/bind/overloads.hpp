@@ -4,21 +4,9 @@
 // known of the parameters, and was noted while they were loaded, is put under each of them.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
-#include "record.hpp"
+#include "../py/export/all.hpp"
 #include "words.hpp"
 
 namespace tenon::bind {

@@ -5,26 +5,9 @@
 // arguments. Nothing is put into words before somebody raises.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <utility>
-
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/error.hpp>
-#include "../py/export/make_by_table.hpp"
-#include "../py/import/ladder.hpp"
-#include "../py/runtime/driver.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 
 namespace tenon::bind {
 

@@ -1,21 +1,9 @@
 // src/bind/words.hpp: why an object does not fit a parameter, in one sentence with the way out.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/bind/parameter.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../py/library/remedies.hpp"
-#include "../py/runtime/call.hpp"
-#include "../py/runtime/exceptions.hpp"
-#include "../py/runtime/keep.hpp"
+#include "../py/export/all.hpp"
 #include "record.hpp"
 
 namespace tenon::bind {

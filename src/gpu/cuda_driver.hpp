@@ -5,9 +5,12 @@
 // never notices, and no context is created that was not there.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
+#include <tenon/abi/dlpack.hpp>
+#include <tenon/detail/config.hpp>
+#include <tenon/value/device.hpp>
+#include <tenon/value/error.hpp>
+#include "../standard.hpp"
+
 #if defined(_WIN32)
 #include <process.h>
 #include <windows.h>
@@ -15,11 +18,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 #endif
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon::gpu {
 

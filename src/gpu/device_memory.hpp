@@ -2,13 +2,6 @@
 // knows of an address.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
 #include <tenon/tensor/keep_alive.hpp>
@@ -17,8 +10,7 @@
 #include <tenon/value/error.hpp>
 #include "../memory/blocking.hpp"
 #include "../memory/plan.hpp"
-#include "cuda_driver.hpp"
-#include "stream_order.hpp"
+#include "../standard.hpp"
 #include "until_done.hpp"
 
 namespace tenon::gpu {

@@ -1,9 +1,6 @@
 // src/gpu/stream.cpp: one stream after another, and memory kept until a stream is done with it.
-#include <utility>
-
 #include <tenon/gpu/stream.hpp>
-
-#include "stream_order.hpp"
+#include "../standard.hpp"
 #include "until_done.hpp"
 
 namespace tenon::gpu {

@@ -1,13 +1,11 @@
 // src/gpu/stream_order.hpp: work on one stream of a GPU made to come after work on another.
 #pragma once
 
-#include <cstdint>
-#include <utility>
-
 #include <tenon/gpu/stream.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
 #include "../memory/readable.hpp"
+#include "../standard.hpp"
 #include "cuda_driver.hpp"
 
 namespace tenon::gpu {

@@ -1,17 +1,6 @@
 // src/gpu/until_done.hpp: memory kept alive until a GPU has done what is queued with it.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <new>
-#include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
-
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/config.hpp>
 #include <tenon/tensor/keep_alive.hpp>
@@ -19,7 +8,7 @@
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
 #include "../memory/blocking.hpp"
-#include "cuda_driver.hpp"
+#include "../standard.hpp"
 #include "stream_order.hpp"
 
 namespace tenon::gpu {

@@ -1,10 +1,6 @@
 // src/memory/allocate.cpp: fresh host memory, in large pages where that pays.
-#include <cstddef>
-#include <cstdint>
-#include <new>
-
 #include <tenon/memory/allocate.hpp>
-
+#include "../standard.hpp"
 #include "large_pages.hpp"
 #include "plan.hpp"
 

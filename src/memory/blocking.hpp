@@ -1,11 +1,8 @@
 // src/memory/blocking.hpp: waiting without the locks that what is waited for may need.
 #pragma once
 
-#include <atomic>
-#include <type_traits>
-#include <utility>
-
 #include <tenon/detail/config.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

@@ -1,15 +1,7 @@
 // src/memory/copy.cpp: copies in host memory, by several threads where that pays.
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <system_error>
-#include <thread>
-
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
-
+#include "../standard.hpp"
 #include "copy_plan.hpp"
 
 namespace tenon {

@@ -1,14 +1,9 @@
 // src/memory/copy_plan.hpp: how a copy walks a tensor, and how much of it is worth a thread.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
 #include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

@@ -1,9 +1,8 @@
 // src/memory/executable.hpp: whether addresses that came from elsewhere can be those of functions.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
+#include "../standard.hpp"
+
 #if defined(__linux__)
 #include <fcntl.h>
 #include <unistd.h>

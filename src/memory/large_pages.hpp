@@ -1,8 +1,8 @@
 // src/memory/large_pages.hpp: large pages behind large memory, where the system gives them.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "../standard.hpp"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif

@@ -1,10 +1,9 @@
 // src/memory/plan.hpp: what is wrong with an allocation shows before anything is allocated.
 #pragma once
 
-#include <cstdint>
-
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/tensor_info.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

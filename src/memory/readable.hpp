@@ -1,16 +1,15 @@
 // src/memory/readable.hpp: whether memory that came from elsewhere can be read at all.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <tenon/detail/plausible.hpp>
+#include "../standard.hpp"
+
 #if defined(__linux__)
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
 #endif
-
-#include <tenon/detail/plausible.hpp>
 
 namespace tenon::detail {
 

@@ -1,8 +1,7 @@
 // src/tensor/foreign.cpp: what a received struct says, and letting go of it.
-#include <cstdint>
-
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/tensor/foreign.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

@@ -1,7 +1,7 @@
 // src/tensor/managed.cpp: a tensor is handed over as a C struct, legacy or versioned.
-#include <tenon/tensor/managed.hpp>
-
 #include "managed.hpp"
+#include <tenon/tensor/managed.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

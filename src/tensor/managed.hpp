@@ -2,14 +2,6 @@
 // consumer.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <new>
-#include <optional>
-#include <type_traits>
-#include <utility>
-
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/config.hpp>
 #include <tenon/tensor/keep_alive.hpp>
@@ -19,6 +11,7 @@
 #include <tenon/tensor/validate.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

@@ -1,8 +1,6 @@
 // src/tensor/request.cpp: what a tensor lacks of what was asked, in an error each.
-#include <cstddef>
-#include <cstdint>
-
 #include <tenon/tensor/request.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

@@ -1,12 +1,8 @@
 // src/tensor/shared_owner.hpp: one owner that several tensors have in common.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <new>
-#include <utility>
-
 #include <tenon/tensor/keep_alive.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

@@ -1,12 +1,7 @@
 // src/tensor/tensor.cpp: how a tensor comes to own what it shows, and shares it.
-#include <cstdint>
-#include <new>
-#include <optional>
-#include <utility>
-
 #include <tenon/tensor/tensor.hpp>
 #include <tenon/tensor/validate.hpp>
-
+#include "../standard.hpp"
 #include "shared_owner.hpp"
 
 namespace tenon {

@@ -1,8 +1,6 @@
 // src/tensor/tensor_info.cpp: what is wrong with a description of memory that its owner made.
-#include <cstdint>
-#include <string_view>
-
 #include <tenon/tensor/tensor_info.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

@@ -1,8 +1,6 @@
 // src/tensor/validate.cpp: the whole check of a description, for what the quick one in the header leaves.
-#include <cstddef>
-#include <cstdint>
-
 #include <tenon/tensor/validate.hpp>
+#include "../standard.hpp"
 
 namespace tenon::detail {
 

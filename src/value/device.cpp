@@ -1,7 +1,6 @@
 // src/value/device.cpp: the names of devices, and devices by their names.
-#include <charconv>
-
 #include <tenon/value/device.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

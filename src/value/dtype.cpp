@@ -1,7 +1,6 @@
 // src/value/dtype.cpp: the names of element types.
-#include <string>
-
 #include <tenon/value/dtype_names.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

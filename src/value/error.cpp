@@ -1,9 +1,6 @@
 // src/value/error.cpp: errors made, and as sentences.
-#include <bit>
-#include <cstdint>
-#include <string>
-
 #include <tenon/value/error.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

@@ -1,13 +1,9 @@
 // src/value/formats.hpp: the neighbours' spellings of element types, read: NumPy's typestr, buffer formats.
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include <tenon/detail/config.hpp>
 #include <tenon/value/dtype_names.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

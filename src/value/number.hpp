@@ -1,14 +1,9 @@
 // src/value/number.hpp: what one element means: its bits, of any type of the table, as a number.
 #pragma once
 
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <optional>
-
 #include <tenon/abi/dlpack.hpp>
 #include <tenon/value/dtype.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

@@ -1,11 +1,6 @@
 // src/value/shape.cpp: whether elements of a layout may share memory.
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-
 #include <tenon/value/shape.hpp>
+#include "../standard.hpp"
 
 namespace tenon {
 

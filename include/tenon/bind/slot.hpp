@@ -109,8 +109,7 @@ struct describe<Tuple<T...>> {
     static constexpr parameter_type type{parameter_kind::tuple, false, sizeof...(T), nullptr, types_of<T...>};
 };
 
-// --- rooms
-// ---------------------------------------------------------------------------------------------------
+// --- rooms ------------------------------------------------------------------------------------------------
 
 template <class>
 inline constexpr bool is_optional_array = false;

@@ -2,16 +2,7 @@
 // producer answer.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../gpu/stream_order.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/driver.hpp"
+#include "../import/all.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py {

@@ -2,26 +2,7 @@
 // a producer answer.
 #pragma once
 
-#include <cstdint>
-#include <cstdlib>
-#include <utility>
-
-#include <tenon/abi/arrow.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/device.hpp>
-#include "../../arrow/managed.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../import/arrow_capsule.hpp"
-#include "../import/outcome.hpp"
-#include "../runtime/arguments.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../import/all.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py {

@@ -1,13 +1,7 @@
 // src/py/export/buffer.hpp: host memory leaves through the buffer protocol.
 #pragma once
 
-#include <cstdint>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../runtime/exceptions.hpp"
+#include "../import/all.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py {

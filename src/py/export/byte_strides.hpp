@@ -1,12 +1,7 @@
 // src/py/export/byte_strides.hpp: a tensor as the protocols want it that count steps in bytes.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/shape.hpp>
+#include "../import/all.hpp"
 
 namespace tenon::py {
 

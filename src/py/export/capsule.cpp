@@ -1,13 +1,5 @@
 // src/py/export/capsule.cpp: a tensor, or memory that is described, leaves as a bare DLPack capsule.
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/export.hpp>
-
-#include "../../tensor/managed.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/taken.hpp"
-#include "make_capsule.hpp"
+#include "all.hpp"
 
 namespace tenon::py {
 

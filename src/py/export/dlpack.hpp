@@ -1,28 +1,7 @@
 // src/py/export/dlpack.hpp: what `__dlpack__` and `__dlpack_device__` of a producer answer.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <utility>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include "../../gpu/device_memory.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../../tensor/managed.hpp"
-#include "../import/outcome.hpp"
-#include "../import/stream.hpp"
-#include "../library/current_stream.hpp"
-#include "../library/gradient.hpp"
-#include "../runtime/arguments.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../import/all.hpp"
 #include "make_capsule.hpp"
 
 namespace tenon::py {

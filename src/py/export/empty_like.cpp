@@ -1,36 +1,5 @@
 // src/py/export/empty_like.cpp: new memory from the library that an object comes from.
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
-#include <tenon/memory/allocate.hpp>
-#include <tenon/py/import.hpp>
-#include <tenon/py/like.hpp>
-#include <tenon/tensor/tensor.hpp>
-
-#include "../../gpu/device_memory.hpp"
-#include "../../memory/plan.hpp"
-#include "../../tensor/managed.hpp"
-#include "../import/ladder.hpp"
-#include "../import/placing.hpp"
-#include "../import/plan_cache.hpp"
-#include "../import/type_plan.hpp"
-#include "../library/current_stream.hpp"
-#include "../library/gradient.hpp"
-#include "../library/numpy_abi.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/nesting.hpp"
-#include "../runtime/taken.hpp"
-#include "exchange_table.hpp"
-#include "find_maker.hpp"
-#include "make_by_table.hpp"
-#include "makers.hpp"
-#include "numpy.hpp"
-#include "producer_type.hpp"
+#include "all.hpp"
 
 namespace tenon::py {
 

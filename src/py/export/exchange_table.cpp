@@ -1,9 +1,5 @@
 // src/py/export/exchange_table.cpp: what an exchange table of ours answers for the objects of its class.
-#include <tenon/py/producer.hpp>
-
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "exchange_table.hpp"
+#include "all.hpp"
 
 namespace tenon::py::detail {
 

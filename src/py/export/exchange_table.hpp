@@ -1,23 +1,8 @@
 // src/py/export/exchange_table.hpp: what the functions of an exchange table of ours have in common.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/memory/allocate.hpp>
 #include <tenon/py/producer.hpp>
-#include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/managed.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/validate.hpp>
-
-#include "../../tensor/managed.hpp"
-#include "../import/capsule.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py {
 

@@ -1,13 +1,7 @@
 // src/py/export/find_maker.hpp: what makes arrays like an object, as its type's plan remembers it.
 #pragma once
 
-#include <optional>
-
-#include <tenon/py/python.hpp>
-
-#include "../import/ladder.hpp"
-#include "../import/plan_cache.hpp"
-#include "../runtime/nesting.hpp"
+#include "../import/all.hpp"
 #include "makers.hpp"
 
 namespace tenon::py::detail {

@@ -2,25 +2,7 @@
 // that.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../../tensor/managed.hpp"
-#include "../library/current_stream.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py::detail {
 

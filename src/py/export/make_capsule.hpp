@@ -2,14 +2,7 @@
 // taken it.
 #pragma once
 
-#include <type_traits>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../../tensor/managed.hpp"
-#include "../runtime/capsule_names.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py {
 

@@ -2,19 +2,7 @@
 // type.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include "../import/type_plan.hpp"
-#include "../library/library_of.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py {
 

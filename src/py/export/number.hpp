@@ -4,16 +4,7 @@
 // Without these Python takes whatever has a buffer for text, and reads digits in it.
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../value/number.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py {
 

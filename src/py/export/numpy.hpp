@@ -1,22 +1,7 @@
 // src/py/export/numpy.hpp: host memory leaves as a numpy.ndarray, made by NumPy's own C functions.
 #pragma once
 
-#include <cstddef>
-#include <new>
-#include <string>
-#include <utility>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../library/numpy_abi.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../import/all.hpp"
 #include "byte_strides.hpp"
 
 namespace tenon::py::numpy {

@@ -2,21 +2,7 @@
 // tensors by a C table.
 #pragma once
 
-#include <cstdint>
-
-#include <tenon/abi/handover.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/validate.hpp>
-
-#include "../../gpu/until_done.hpp"
-#include "../../memory/executable.hpp"
-#include "../../memory/readable.hpp"
-#include "../import/capsule.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
-#include "../runtime/nesting.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py::detail {
 

@@ -1,11 +1,5 @@
 // src/py/export/producer.cpp: a class of the user's own is given every protocol.
-#include <cstddef>
-#include <string>
-
-#include <tenon/py/producer.hpp>
-
-#include "../runtime/interpreter.hpp"
-#include "protocols.hpp"
+#include "all.hpp"
 
 namespace tenon::py::detail {
 

@@ -1,18 +1,9 @@
 // src/py/export/producer_type.hpp: the objects of the Python type `Tensor`, and whom their memory belongs to.
 #pragma once
 
-#include <cstring>
-#include <string>
-
 #include <tenon/py/export.hpp>
 #include <tenon/py/producer.hpp>
-#include <tenon/tensor/tensor.hpp>
-
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../runtime/chained_object.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../import/all.hpp"
 #include "array_interface.hpp"
 
 namespace tenon::py {

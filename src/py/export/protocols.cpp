@@ -1,25 +1,5 @@
 // src/py/export/protocols.cpp: every protocol of a class of producers, each after how its objects are read.
-#include <algorithm>
-#include <cstddef>
-#include <iterator>
-#include <optional>
-#include <utility>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/producer.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-
-#include "../runtime/arguments.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/interpreter.hpp"
-#include "array_interface.hpp"
-#include "arrow.hpp"
-#include "buffer.hpp"
-#include "dlpack.hpp"
-#include "exchange_table.hpp"
-#include "number.hpp"
-#include "numpy.hpp"
-#include "protocols.hpp"
+#include "all.hpp"
 
 namespace tenon::py::detail {
 

@@ -3,10 +3,7 @@
 #pragma once
 
 #include <tenon/py/producer.hpp>
-#include <tenon/py/python.hpp>
-
-#include "../runtime/arguments.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../import/all.hpp"
 
 namespace tenon::py::detail {
 

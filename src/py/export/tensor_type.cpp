@@ -3,24 +3,9 @@
 //
 // There is one, the package's. A module hands tensors to it by a C table, so that any two compilers and
 // versions get along. Where the package cannot be imported, a type of the module's own stands in for it.
-#include <tenon/py/export.hpp>
+#include "all.hpp"
 
 #include <structmember.h>  // the members of types, which 3.12 moved into Python.h
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/value/dtype_names.hpp>
-
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../library/library_of.hpp"
-#include "../runtime/chained_object.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/taken.hpp"
-#include "number.hpp"
-#include "numpy.hpp"
-#include "package.hpp"
-#include "producer_type.hpp"
-#include "protocols.hpp"
 
 namespace tenon::py {
 

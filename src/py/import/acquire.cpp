@@ -1,11 +1,5 @@
 // src/py/import/acquire.cpp: the way in for a plain import: types seen before go straight to their rung.
-#include <optional>
-
-#include <tenon/py/import.hpp>
-
-#include "../runtime/interpreter.hpp"
-#include "../runtime/nesting.hpp"
-#include "ladder.hpp"
+#include "all.hpp"
 
 namespace tenon::py {
 

@@ -2,19 +2,9 @@
 // version 2.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "interface.hpp"
-#include "outcome.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::array_interface {
 

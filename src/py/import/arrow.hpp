@@ -2,35 +2,12 @@
 // or of fixed-size lists of them, without nulls.
 #pragma once
 
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <optional>
-#include <type_traits>
-#include <utility>
-
-#include <tenon/abi/arrow.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include "../../arrow/layout.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "arrow_capsule.hpp"
 #include "attempt.hpp"
 #include "outcome.hpp"
 #include "protocol_method.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::arrow {
 

@@ -1,10 +1,7 @@
 // src/py/import/arrow_capsule.hpp: the capsules Arrow's structs travel in: their names, and what is in one.
 #pragma once
 
-#include <cstring>
-
-#include <tenon/abi/arrow.hpp>
-#include <tenon/py/python.hpp>
+#include "../library/all.hpp"
 
 namespace tenon::py {
 

@@ -1,11 +1,8 @@
 // src/py/import/attempt.hpp: one import under way: what every rung of the ladder is given.
 #pragma once
 
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-
+#include "../library/all.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py {

@@ -1,17 +1,9 @@
 // src/py/import/buffer.hpp: the rung for the buffer protocol; the buffer is held for as long as the tensor.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "buffer_view.hpp"
-#include "outcome.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::buffer {
 

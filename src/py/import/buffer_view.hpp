@@ -2,20 +2,7 @@
 // byte strides, format faults.
 #pragma once
 
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
-#include "../../value/formats.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "outcome.hpp"
 
 namespace tenon::py {

@@ -1,17 +1,8 @@
 // src/py/import/capsule.hpp: taking over a DLPack capsule, only when what is inside is sound.
 #pragma once
 
-#include <cstring>
-
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/request.hpp>
-#include "../../tensor/managed.hpp"
-#include "../runtime/capsule_names.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "outcome.hpp"
 

@@ -2,26 +2,11 @@
 // memory on the device it is truly on, its stream honoured.
 #pragma once
 
-#include <cstdint>
-
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
-#include "../../gpu/device_memory.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "interface.hpp"
-#include "outcome.hpp"
 #include "stream.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::cuda_array_interface {
 

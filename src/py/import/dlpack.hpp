@@ -1,33 +1,12 @@
 // src/py/import/dlpack.hpp: the rung that calls `__dlpack__`, in the dialect the producer understands.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../gpu/cuda_driver.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../library/current_stream.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
-#include "attempt.hpp"
+#include "../library/all.hpp"
 #include "capsule.hpp"
-#include "outcome.hpp"
 #include "plan_cache.hpp"
 #include "protocol_method.hpp"
 #include "stream.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::dlpack {
 

@@ -2,32 +2,10 @@
 // at all.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/shape.hpp>
-#include "../../tensor/managed.hpp"
-#include "../library/current_stream.hpp"
-#include "../library/torch_library.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
-#include "../runtime/nesting.hpp"
-#include "attempt.hpp"
+#include "../library/all.hpp"
 #include "exchange_probe.hpp"
-#include "outcome.hpp"
 #include "placing.hpp"
 #include "plan_cache.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::exchange {
 

@@ -2,18 +2,8 @@
 // one.
 #pragma once
 
-#include <algorithm>
-#include <array>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../../memory/executable.hpp"
-#include "../../memory/readable.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../library/all.hpp"
 #include "capsule.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::exchange {
 

@@ -1,20 +1,6 @@
 // src/py/import/from_python.cpp: any Python object becomes a tensor that is kept: where it is wanted, copied
 // if need be.
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
-#include <tenon/py/import.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor.hpp>
-
-#include "../../gpu/device_memory.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/driver.hpp"
-#include "ladder.hpp"
-#include "settle.hpp"
-#include "stream.hpp"
+#include "all.hpp"
 
 namespace tenon::py {
 

@@ -2,24 +2,8 @@
 // `__cuda_array_interface__`, field by field.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
-#include "../../value/formats.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "buffer_view.hpp"
-#include "outcome.hpp"
 
 namespace tenon::py {
 

@@ -1,29 +1,9 @@
 // src/py/import/ladder.hpp: the import ladder: a table of the ways in, and the climb from one to the next.
 #pragma once
 
-#include <string>
-#include <utility>
-
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/value/dtype_names.hpp>
-
-#include "../library/torch_kinds.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/nesting.hpp"
-#include "array_interface.hpp"
-#include "arrow.hpp"
-#include "attempt.hpp"
-#include "buffer.hpp"
-#include "capsule.hpp"
-#include "cuda_array_interface.hpp"
-#include "dlpack.hpp"
-#include "exchange_api.hpp"
+#include "../library/all.hpp"
 #include "make_plan.hpp"
-#include "numpy.hpp"
-#include "outcome.hpp"
-#include "placing.hpp"
 #include "refusals.hpp"
 
 namespace tenon::py::detail {

@@ -1,13 +1,7 @@
 // src/py/import/make_plan.hpp: which protocols a type speaks: every one is looked at once.
 #pragma once
 
-#include <tenon/py/python.hpp>
-
-#include "../library/current_stream.hpp"
-#include "../library/library_of.hpp"
-#include "../library/torch_library.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../library/all.hpp"
 #include "array_interface.hpp"
 #include "arrow.hpp"
 #include "buffer.hpp"
@@ -15,8 +9,6 @@
 #include "dlpack.hpp"
 #include "exchange_api.hpp"
 #include "numpy.hpp"
-#include "plan_cache.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::detail {
 

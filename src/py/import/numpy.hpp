@@ -2,29 +2,9 @@
 // to have that layout.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <optional>
-#include <string_view>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../value/formats.hpp"
-#include "../library/numpy_abi.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "buffer_view.hpp"
-#include "outcome.hpp"
-#include "type_plan.hpp"
 
 namespace tenon::py::numpy {
 

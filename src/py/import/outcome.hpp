@@ -2,7 +2,7 @@
 // reason.
 #pragma once
 
-#include <tenon/value/error.hpp>
+#include "../library/all.hpp"
 
 namespace tenon::py {
 

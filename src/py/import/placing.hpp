@@ -1,23 +1,8 @@
 // src/py/import/placing.hpp: imported memory where it is wanted, and ready on the stream it is wanted on.
 #pragma once
 
-#include <optional>
-#include <utility>
-
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/import.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/value/error.hpp>
-#include "../../gpu/device_memory.hpp"
-#include "../../gpu/stream_order.hpp"
-#include "../../gpu/until_done.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/driver.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "attempt.hpp"
 #include "outcome.hpp"
 #include "stream.hpp"

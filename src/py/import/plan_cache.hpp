@@ -9,17 +9,7 @@
 // references.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <new>
-#include <unordered_map>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../library/all.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py {

@@ -1,9 +1,7 @@
 // src/py/import/protocol_method.hpp: calling a method of a protocol, wherever an object has it.
 #pragma once
 
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../runtime/call.hpp"
+#include "../library/all.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py {

@@ -2,20 +2,7 @@
 // refused.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <utility>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/error.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/keep.hpp"
+#include "../library/all.hpp"
 #include "outcome.hpp"
 
 namespace tenon::py::detail {

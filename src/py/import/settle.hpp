@@ -1,15 +1,8 @@
 // src/py/import/settle.hpp: what was acquired is kept, copied or fetched, as an import was asked to.
 #pragma once
 
-#include <optional>
-
 #include <tenon/py/import.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor.hpp>
-
-#include "../../gpu/device_memory.hpp"
-#include "../runtime/copy.hpp"
-#include "../runtime/driver.hpp"
+#include "../library/all.hpp"
 #include "placing.hpp"
 
 namespace tenon::py::detail {

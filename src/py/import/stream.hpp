@@ -2,11 +2,7 @@
 // passed.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
+#include "../library/all.hpp"
 
 namespace tenon::py {
 

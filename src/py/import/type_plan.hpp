@@ -1,17 +1,7 @@
 // src/py/import/type_plan.hpp: what is known of a Python type's protocols.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../library/library_of.hpp"
-#include "../library/torch_library.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/object_query.hpp"
+#include "../library/all.hpp"
 
 namespace tenon::py {
 

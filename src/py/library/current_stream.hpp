@@ -2,23 +2,7 @@
 // well.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstdint>
-
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include "../../gpu/until_done.hpp"
-#include "../../memory/readable.hpp"
-#include "../runtime/call.hpp"
-#include "../runtime/capsule_names.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/keep.hpp"
+#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {

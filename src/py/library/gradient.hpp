@@ -2,14 +2,7 @@
 // that will write to it.
 #pragma once
 
-#include <string_view>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {

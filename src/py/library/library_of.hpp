@@ -2,15 +2,7 @@
 // theirs.
 #pragma once
 
-#include <string>
-#include <string_view>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
+#include "../runtime/all.hpp"
 #include "table.hpp"
 
 namespace tenon::py {

@@ -2,23 +2,8 @@
 // time.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <bit>
-#include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
 #include <tenon/py/numpy_struct.hpp>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/dtype.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/interpreter.hpp"
+#include "../runtime/all.hpp"
 
 namespace tenon::py::numpy_abi {
 

@@ -2,14 +2,7 @@
 // messages.
 #pragma once
 
-#include <string>
-#include <string_view>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
+#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {

@@ -2,15 +2,7 @@
 // plain data, for C++ and for the package's Python half, which reads it as `_core.LIBRARIES`.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
+#include "../runtime/all.hpp"
 
 namespace tenon::py {
 

@@ -5,19 +5,7 @@
 // frames; they stay behind ours as the cause.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/error.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/nesting.hpp"
+#include "../runtime/all.hpp"
 #include "torch_library.hpp"
 
 namespace tenon::py {

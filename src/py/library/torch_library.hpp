@@ -7,25 +7,12 @@
 // they are not found by their names, or do not answer for samples as the methods do, the methods are asked.
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <optional>
+#include "../runtime/all.hpp"
+#include "library_of.hpp"
+
 #if !defined(_WIN32)
 #include <dlfcn.h>
 #endif
-
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include "../runtime/call.hpp"
-#include "../runtime/exceptions.hpp"
-#include "../runtime/interpreter.hpp"
-#include "../runtime/object_query.hpp"
-#include "library_of.hpp"
 
 namespace tenon::py {
 

@@ -2,14 +2,7 @@
 // error that names it.
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <optional>
-
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include "call.hpp"
+#include "base.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py {

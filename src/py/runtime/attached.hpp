@@ -1,9 +1,7 @@
 // src/py/runtime/attached.hpp: what is said on a thread that needs the GIL and does not hold it.
 #pragma once
 
-#include <tenon/detail/config.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
+#include "base.hpp"
 #include "call.hpp"
 
 namespace tenon::py {

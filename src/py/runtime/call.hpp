@@ -5,10 +5,7 @@
 // otherwise.
 #pragma once
 
-#include <tenon/detail/config.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
+#include "base.hpp"
 
 namespace tenon::py::call {
 

@@ -2,10 +2,7 @@
 // without recursing into each.
 #pragma once
 
-#include <cstddef>
-
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/keep_alive.hpp>
+#include "base.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py {

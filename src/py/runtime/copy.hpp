@@ -1,10 +1,7 @@
 // src/py/runtime/copy.hpp: a copy in host memory, made without the GIL, that Ctrl-C can end.
 #pragma once
 
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/memory/copy.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/raise.hpp>
+#include "base.hpp"
 #include "exceptions.hpp"
 
 namespace tenon::py {

@@ -1,11 +1,7 @@
 // src/py/runtime/driver.hpp: asking a GPU's driver, which may block, without the GIL.
 #pragma once
 
-#include <tenon/py/raise.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
-#include "../../gpu/stream_order.hpp"
-#include "exceptions.hpp"
+#include "base.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py::detail {

@@ -2,15 +2,8 @@
 // answers.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-#include <utility>
-
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-
 #include "attached.hpp"
-#include "call.hpp"
+#include "base.hpp"
 
 namespace tenon::py {
 

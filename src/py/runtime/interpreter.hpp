@@ -5,24 +5,12 @@
 // too late, from any thread, can see that it is too late and leak instead of crashing.
 #pragma once
 
-#include <atomic>
-#include <mutex>
-#include <new>
-#include <thread>  // and with it the durations that sleep_for takes: all of <chrono> is slow to compile
-#include <utility>
+#include "base.hpp"
+#include "exceptions.hpp"
+
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
-
-#include <tenon/abi/handover.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
-#include "../../memory/blocking.hpp"
-#include "attached.hpp"
-#include "call.hpp"
-#include "exceptions.hpp"
 
 namespace tenon::py {
 

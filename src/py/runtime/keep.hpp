@@ -1,17 +1,7 @@
 // src/py/runtime/keep.hpp: what keeps imported memory alive: Python objects, buffers, structs of others.
 #pragma once
 
-#include <utility>
-
-#include <tenon/py/acquired.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/tensor/foreign.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-
-#include "../../gpu/until_done.hpp"
-#include "../../tensor/shared_owner.hpp"
-#include "call.hpp"
-#include "exceptions.hpp"
+#include "base.hpp"
 #include "interpreter.hpp"
 
 namespace tenon::py {

@@ -2,8 +2,7 @@
 // depth that fits every stack.
 #pragma once
 
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
+#include "base.hpp"
 
 namespace tenon::py {
 

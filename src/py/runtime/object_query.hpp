@@ -2,9 +2,7 @@
 // is found once.
 #pragma once
 
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
+#include "base.hpp"
 #include "call.hpp"
 
 namespace tenon::py {

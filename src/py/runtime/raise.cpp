@@ -1,13 +1,5 @@
 // src/py/runtime/raise.cpp: errors and C++ exceptions become Python's.
-#include <exception>
-#include <new>
-#include <stdexcept>
-#include <string>
-
-#include <tenon/py/raise.hpp>
-
-#include "exceptions.hpp"
-#include "interpreter.hpp"
+#include "all.hpp"
 
 namespace tenon::py {
 

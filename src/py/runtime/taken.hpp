@@ -2,12 +2,7 @@
 // owner a pending exception.
 #pragma once
 
-#include <optional>
-#include <type_traits>
-
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-
+#include "base.hpp"
 #include "exceptions.hpp"
 
 namespace tenon::py::detail {

@@ -1,0 +1,22 @@
+// src/py/export/all.hpp: the way out as the rooms above see it: all of it, and of the rooms below.
+#pragma once
+
+#include <tenon/py/export.hpp>
+#include <tenon/py/like.hpp>
+#include <tenon/py/producer.hpp>
+#include "../import/all.hpp"
+#include "array_interface.hpp"
+#include "arrow.hpp"
+#include "buffer.hpp"
+#include "byte_strides.hpp"
+#include "dlpack.hpp"
+#include "exchange_table.hpp"
+#include "find_maker.hpp"
+#include "make_by_table.hpp"
+#include "make_capsule.hpp"
+#include "makers.hpp"
+#include "number.hpp"
+#include "numpy.hpp"
+#include "package.hpp"
+#include "producer_type.hpp"
+#include "protocols.hpp"

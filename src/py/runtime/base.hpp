@@ -1,0 +1,27 @@
+// src/py/runtime/base.hpp: what every file under src/py starts from: what needs no Python, and Python.
+#pragma once
+
+#include <tenon/abi/handover.hpp>
+#include <tenon/py/acquired.hpp>
+#include <tenon/py/python.hpp>
+#include <tenon/py/python_error.hpp>
+#include <tenon/py/raise.hpp>
+#include <tenon/py/ref.hpp>
+#include <tenon/tenon.hpp>
+#include "../../arrow/layout.hpp"
+#include "../../arrow/managed.hpp"
+#include "../../arrow/metadata.hpp"
+#include "../../gpu/cuda_driver.hpp"
+#include "../../gpu/device_memory.hpp"
+#include "../../gpu/stream_order.hpp"
+#include "../../gpu/until_done.hpp"
+#include "../../memory/blocking.hpp"
+#include "../../memory/copy_plan.hpp"
+#include "../../memory/executable.hpp"
+#include "../../memory/large_pages.hpp"
+#include "../../memory/plan.hpp"
+#include "../../memory/readable.hpp"
+#include "../../tensor/managed.hpp"
+#include "../../tensor/shared_owner.hpp"
+#include "../../value/formats.hpp"
+#include "../../value/number.hpp"
