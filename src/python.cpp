@@ -1,5 +1,14 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
-#include <tenon/py/acquired.hpp>  // what the path of every argument is made of: for speed
+//
+// All of it is compiled for size, but for the path of every argument (acquire.cpp) and what that is made of
+// (acquired.hpp).
+#include "for_size.hpp"
+
+#include "standard.hpp"
+
+#include "for_size_end.hpp"
+
+#include <tenon/py/acquired.hpp>
 
 #include "for_size.hpp"
 
@@ -14,8 +23,9 @@
 #include "py/export/producer.cpp"
 #include "py/export/protocols.cpp"
 #include "py/export/tensor_type.cpp"
-#include "py/import/acquire.cpp"
 #include "py/import/from_python.cpp"
 #include "py/runtime/raise.cpp"
 
 #include "for_size_end.hpp"
+
+#include "py/import/acquire.cpp"

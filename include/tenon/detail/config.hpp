@@ -29,8 +29,12 @@
 #define TENON_COLD [[gnu::noinline]]
 /// Inlined whatever the compiler thinks: a few instructions on the path of every argument.
 #define TENON_HOT [[gnu::always_inline]]
-/// Compiled for speed, whatever stands around it: see src/for_size.hpp.
+/// Compiled for speed, with what is inlined into it: see src/python.cpp.
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+#define TENON_FAST __attribute__((optimize("O3")))
+#else
 #define TENON_FAST
+#endif
 /// The same for a lambda, after its parameters.
 #define TENON_HOT_LAMBDA __attribute__((always_inline))
 /// State and tables that must belong to one extension module alone: two modules built against different
