@@ -68,24 +68,13 @@ public:
     /// `member(key)` for each member, which must read the value. False when the text is no such object.
     template <class Member>
     [[nodiscard]] bool object(Member&& member) noexcept {
-        if (!skip('{')) return false;
-        if (skip('}')) return is_done();
-        do {
-            std::string_view key;
-            if (!string(key) || !skip(':') || !member(key)) return false;
-        } while (skip(','));
-        return skip('}') && is_done();
+        std::string_view key;
+        return sequence('{', '}', [&] { return string(key) && skip(':') && member(key); }) && is_done();
     }
     /// A list of at most `max_rank` integers that are not negative.
     [[nodiscard]] bool integers(std::int64_t* out, std::int32_t& count) noexcept {
         count = 0;
-        if (!skip('[')) return false;
-        if (skip(']')) return true;
-        do {
-            if (count == max_rank || !integer(out[count])) return false;
-            ++count;
-        } while (skip(','));
-        return skip(']');
+        return sequence('[', ']', [&] { return count < max_rank && integer(out[count++]); });
     }
     [[nodiscard]] bool null() noexcept { return word("null"); }
     /// Any value, which is not looked at.
@@ -107,10 +96,9 @@ private:
     [[nodiscard]] bool sequence(char open, char close, Item&& item) noexcept {
         if (!skip(open)) return false;
         if (skip(close)) return true;
-        do {
-            if (!item()) return false;
-        } while (skip(','));
-        return skip(close);
+        while (item())
+            if (!skip(',')) return skip(close);
+        return false;
     }
     void skip_space() noexcept {
         while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
@@ -124,14 +112,13 @@ private:
         return at_ == end_;
     }
     [[nodiscard]] bool skip(char c) noexcept {
-        if (peek() != c || at_ == end_) return false;
+        if (peek() != c) return false;
         ++at_;
         return true;
     }
     [[nodiscard]] bool word(std::string_view text) noexcept {
         skip_space();
-        if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, text.size()) != text)
-            return false;
+        if (!std::string_view(at_, end_).starts_with(text)) return false;
         at_ += text.size();
         return true;
     }
@@ -139,7 +126,7 @@ private:
         if (!skip('"')) return false;
         const char* const first = at_;
         while (at_ != end_ && *at_ != '"') at_ += *at_ == '\\' && at_ + 1 != end_ ? 2 : 1;
-        out = {first, static_cast<std::size_t>(at_ - first)};
+        out = {first, at_};
         return skip('"');
     }
     [[nodiscard]] bool integer(std::int64_t& out) noexcept {
