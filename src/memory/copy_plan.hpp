@@ -7,23 +7,46 @@
 
 namespace tenon::detail {
 
-/// The axes of a tensor as a copy sees them: those of one element left out, those that follow on one another
-/// joined. What is left of a compact tensor is one axis.
-class copy_plan {
-public:
-    explicit copy_plan(const tensor_ref& from) noexcept
-        : source_(static_cast<const std::byte*>(from.data())), item_(from.itemsize()) {
+/// Whether elements share bytes, of which only those in order can be copied.
+[[nodiscard]] inline result<bool> is_packed(const tensor_ref& t) noexcept {
+    const bool packed = t.dtype().is_subbyte() && !t.is_subbyte_padded();
+    if (packed && !t.is_c_contiguous()) {
+        return refused("strides", "packed sub-byte elements can only be copied when contiguous")
+            .with_advice("make it contiguous first");
+    }
+    return packed;
+}
+
+/// The axes of a tensor as a copy sees them, the fastest first: those of one element left out, those that
+/// follow on one another joined. What is left of a compact tensor is one axis.
+struct joined_axes {
+    struct axis {
+        std::int64_t extent, stride;
+    };
+
+    explicit joined_axes(const tensor_ref& from) noexcept {
         for (std::size_t i = static_cast<std::size_t>(from.ndim()); i-- > 0;) {
             if (from.shape(i) == 1) continue;
             std::int64_t reach = 0;
-            const bool follows_on =
-                rank_ != 0 && !mul_overflows(last().stride, last().extent, reach) && from.stride(i) == reach;
-            if (follows_on)
-                last().extent *= from.shape(i);
+            axis* const last = rank != 0 ? &axes[rank - 1] : nullptr;
+            if (last != nullptr && !mul_overflows(last->stride, last->extent, reach) &&
+                from.stride(i) == reach)
+                last->extent *= from.shape(i);
             else
-                axes_[rank_++] = {from.shape(i), from.stride(i)};
+                axes[rank++] = {from.shape(i), from.stride(i)};
         }
-        if (rank_ == 0) axes_[rank_++] = {1, 1};
+    }
+
+    std::size_t rank = 0;
+    std::array<axis, static_cast<std::size_t>(max_rank) + 1> axes;  // with room for one more
+};
+
+/// Copies elements in row-major order, from wherever they lie.
+class copy_plan {
+public:
+    explicit copy_plan(const tensor_ref& from) noexcept
+        : source_(static_cast<const std::byte*>(from.data())), item_(from.itemsize()), joined_(from) {
+        if (joined_.rank == 0) joined_.axes[joined_.rank++] = {1, 1};
     }
 
     /// Copies the elements number `first` to `end`, counted in row-major order, to their places in `target`.
@@ -45,34 +68,29 @@ public:
     }
 
 private:
-    struct axis {
-        std::int64_t extent, stride;
-    };
-    axis& last() noexcept { return axes_[rank_ - 1]; }
-
     template <std::size_t Item>
     void copy_items(std::int64_t first, std::int64_t end, std::byte* target) const noexcept {
         const auto item = Item != 0 ? static_cast<std::int64_t>(Item) : item_;
         std::array<std::int64_t, static_cast<std::size_t>(max_rank)> index;
         std::int64_t offset = 0;  // of the row, in elements
         std::int64_t rest = first;
-        for (std::size_t i = 0; i < rank_; ++i) {
-            index[i] = rest % axes_[i].extent;
-            rest /= axes_[i].extent;
-            if (i != 0) offset += index[i] * axes_[i].stride;
+        for (std::size_t i = 0; i < joined_.rank; ++i) {
+            index[i] = rest % joined_.axes[i].extent;
+            rest /= joined_.axes[i].extent;
+            if (i != 0) offset += index[i] * joined_.axes[i].stride;
         }
         target += first * item;
         std::int64_t column = index[0];
         while (first < end) {
-            const std::int64_t count = std::min(axes_[0].extent - column, end - first);
-            copy_row<Item>(source_ + (offset + column * axes_[0].stride) * item, target, count);
+            const std::int64_t count = std::min(joined_.axes[0].extent - column, end - first);
+            copy_row<Item>(source_ + (offset + column * joined_.axes[0].stride) * item, target, count);
             target += count * item;
             first += count;
             column = 0;
-            for (std::size_t i = 1; i < rank_; ++i) {
-                offset += axes_[i].stride;
-                if (++index[i] < axes_[i].extent) break;
-                offset -= axes_[i].stride * axes_[i].extent;
+            for (std::size_t i = 1; i < joined_.rank; ++i) {
+                offset += joined_.axes[i].stride;
+                if (++index[i] < joined_.axes[i].extent) break;
+                offset -= joined_.axes[i].stride * joined_.axes[i].extent;
                 index[i] = 0;
             }
         }
@@ -81,18 +99,17 @@ private:
     template <std::size_t Item>
     void copy_row(const std::byte* from, std::byte* to, std::int64_t count) const noexcept {
         const auto item = Item != 0 ? Item : static_cast<std::size_t>(item_);
-        if (axes_[0].stride == 1) {
+        if (joined_.axes[0].stride == 1) {
             std::memcpy(to, from, static_cast<std::size_t>(count) * item);
             return;
         }
-        const std::int64_t step = axes_[0].stride * static_cast<std::int64_t>(item);
+        const std::int64_t step = joined_.axes[0].stride * static_cast<std::int64_t>(item);
         for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * item_, from + i * step, item);
     }
 
     const std::byte* source_;
     std::int64_t item_;
-    std::size_t rank_ = 0;
-    std::array<axis, static_cast<std::size_t>(max_rank)> axes_;  // the fastest first
+    joined_axes joined_;
 };
 
 // Below this a second thread costs more than it brings: starting one takes as long as copying nearly a
