@@ -5,7 +5,6 @@
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/dtype_names.hpp>
-#include <tenon/value/error.hpp>
 #include "../standard.hpp"
 
 namespace tenon::arrow {

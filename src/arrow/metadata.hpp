@@ -3,8 +3,6 @@
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
 #include "../standard.hpp"
 
 namespace tenon::arrow {

@@ -5,9 +5,6 @@
 // never notices, and no context is created that was not there.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/value/device.hpp>
 #include <tenon/value/error.hpp>
 #include "../standard.hpp"
 

@@ -4,9 +4,8 @@
 
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
-#include "../memory/blocking.hpp"
+#include "../memory/allocation.hpp"
 #include "../memory/copy_plan.hpp"
-#include "../memory/plan.hpp"
 #include "../standard.hpp"
 #include "until_done.hpp"
 
@@ -123,10 +122,9 @@ private:
 
 /// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
 /// go up, and few enough of them.
-class row_copy {
+class row_copy : tenon::detail::joined_axes {
 public:
-    explicit row_copy(const tensor_ref& from) noexcept : item_(from.itemsize()), joined_(from) {
-        auto& [rank, axes] = joined_;
+    explicit row_copy(const tensor_ref& from) noexcept : joined_axes(from), item_(from.itemsize()) {
         if (rank == 0 || axes[0].stride != 1) {  // rows of one element
             std::copy_backward(axes.begin(), axes.begin() + rank, axes.begin() + rank + 1);
             axes[0] = {1, 1};
@@ -140,7 +138,6 @@ public:
         // quicker.
         constexpr std::int64_t most_pitch = (std::int64_t{1} << 31U) - 1;
         constexpr std::int64_t most_calls = 4096;
-        const auto& [rank, axes] = joined_;
         for (std::size_t i = 0; i < rank; ++i)
             if (axes[i].stride <= 0 || axes[i].stride > most_pitch) return false;
         const std::int64_t row = axes[0].extent * item_;
@@ -150,7 +147,6 @@ public:
 
     [[nodiscard]] int run(const driver& d, std::uintptr_t to, std::uintptr_t from,
                           void* stream) const noexcept {
-        const auto& [rank, axes] = joined_;
         copy_2d rows;
         rows.width_in_bytes = static_cast<std::size_t>(axes[0].extent * item_);
         rows.height = static_cast<std::size_t>(axes[1].extent);
@@ -174,7 +170,6 @@ public:
 private:
     std::int64_t item_;
     std::int64_t calls_ = 1;
-    tenon::detail::joined_axes joined_;
 };
 
 /// Whether memory can be made there by a driver, for work on the stream.

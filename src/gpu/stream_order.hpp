@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/gpu/stream.hpp>
-#include "../memory/readable.hpp"
+#include "../memory/addresses.hpp"
 #include "../standard.hpp"
 #include "cuda_driver.hpp"
 

@@ -44,8 +44,7 @@ inline int is_any_captured_here(abi::dl_device where) noexcept {
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
-    const capture_question ask = capture_watch().load();
-    if (ask != nullptr && ask(d, where)) return true;
+    if (is_any_captured_here(where.to_abi()) != 0) return true;
     for (const auto& place : watches_of_modules()) {
         const capture_question_of_module of_module = place.load();
         if (of_module == nullptr) break;

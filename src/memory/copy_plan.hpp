@@ -1,7 +1,6 @@
 // src/memory/copy_plan.hpp: how a copy walks a tensor, and how much of it is worth a thread.
 #pragma once
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include "../standard.hpp"
 
@@ -42,11 +41,11 @@ struct joined_axes {
 };
 
 /// Copies elements in row-major order, from wherever they lie.
-class copy_plan {
+class copy_plan : joined_axes {
 public:
     explicit copy_plan(const tensor_ref& from) noexcept
-        : source_(static_cast<const std::byte*>(from.data())), item_(from.itemsize()), joined_(from) {
-        if (joined_.rank == 0) joined_.axes[joined_.rank++] = {1, 1};
+        : joined_axes(from), source_(static_cast<const std::byte*>(from.data())), item_(from.itemsize()) {
+        if (rank == 0) axes[rank++] = {1, 1};
     }
 
     /// Copies the elements number `first` to `end`, counted in row-major order, to their places in `target`.
@@ -74,23 +73,23 @@ private:
         std::array<std::int64_t, static_cast<std::size_t>(max_rank)> index;
         std::int64_t offset = 0;  // of the row, in elements
         std::int64_t rest = first;
-        for (std::size_t i = 0; i < joined_.rank; ++i) {
-            index[i] = rest % joined_.axes[i].extent;
-            rest /= joined_.axes[i].extent;
-            if (i != 0) offset += index[i] * joined_.axes[i].stride;
+        for (std::size_t i = 0; i < rank; ++i) {
+            index[i] = rest % axes[i].extent;
+            rest /= axes[i].extent;
+            if (i != 0) offset += index[i] * axes[i].stride;
         }
         target += first * item;
         std::int64_t column = index[0];
         while (first < end) {
-            const std::int64_t count = std::min(joined_.axes[0].extent - column, end - first);
-            copy_row<Item>(source_ + (offset + column * joined_.axes[0].stride) * item, target, count);
+            const std::int64_t count = std::min(axes[0].extent - column, end - first);
+            copy_row<Item>(source_ + (offset + column * axes[0].stride) * item, target, count);
             target += count * item;
             first += count;
             column = 0;
-            for (std::size_t i = 1; i < joined_.rank; ++i) {
-                offset += joined_.axes[i].stride;
-                if (++index[i] < joined_.axes[i].extent) break;
-                offset -= joined_.axes[i].stride * joined_.axes[i].extent;
+            for (std::size_t i = 1; i < rank; ++i) {
+                offset += axes[i].stride;
+                if (++index[i] < axes[i].extent) break;
+                offset -= axes[i].stride * axes[i].extent;
                 index[i] = 0;
             }
         }
@@ -99,17 +98,16 @@ private:
     template <std::size_t Item>
     void copy_row(const std::byte* from, std::byte* to, std::int64_t count) const noexcept {
         const auto item = Item != 0 ? Item : static_cast<std::size_t>(item_);
-        if (joined_.axes[0].stride == 1) {
+        if (axes[0].stride == 1) {
             std::memcpy(to, from, static_cast<std::size_t>(count) * item);
             return;
         }
-        const std::int64_t step = joined_.axes[0].stride * static_cast<std::int64_t>(item);
+        const std::int64_t step = axes[0].stride * static_cast<std::int64_t>(item);
         for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * item_, from + i * step, item);
     }
 
     const std::byte* source_;
     std::int64_t item_;
-    joined_axes joined_;
 };
 
 // Below this a second thread costs more than it brings: starting one takes as long as copying nearly a
