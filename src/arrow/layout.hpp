@@ -166,16 +166,18 @@ namespace detail {
 [[nodiscard]] inline std::int64_t count_zeros(const unsigned char* bits, std::int64_t first,
                                               std::int64_t count) noexcept {
     std::int64_t ones = 0;
-    std::int64_t i = first;
     const std::int64_t end = first + count;
-    const auto bit = [&](std::int64_t at) { return (unsigned{bits[at / 8]} >> (at % 8)) & 1U; };
-    for (; i < end && i % 8 != 0; ++i) ones += bit(i);
-    for (; end - i >= 64; i += 64) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bits + i / 8, sizeof word);
-        ones += std::popcount(word);
+    for (std::int64_t i = first; i < end;) {
+        if (i % 8 == 0 && end - i >= 64) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bits + i / 8, sizeof word);
+            ones += std::popcount(word);
+            i += 64;
+        } else {
+            ones += (unsigned{bits[i / 8]} >> (i % 8)) & 1U;
+            ++i;
+        }
     }
-    for (; i < end; ++i) ones += bit(i);
     return count - ones;
 }
 

@@ -179,8 +179,8 @@ private:
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < rank; ++i)
         if (out.order[i] < out.rank) seen |= std::uint64_t{1} << static_cast<unsigned>(out.order[i]);
-    const std::uint64_t all = rank == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rank) - 1;
-    if (seen != all) return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
+    if (std::popcount(seen) != out.rank)
+        return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
     return {};
 }
 

@@ -61,60 +61,50 @@ namespace detail_memory {
     return {};
 }
 
-/// Memory of the driver's, and the context it lies in, which would take the memory with it. Freeing waits for
-/// what is queued on the device: nobody can be reading any more. A child of fork owns neither.
-class allocation {
-public:
-    allocation(const driver& d, device where) noexcept : driver_(&d), where_(where) {}
-    allocation(allocation&& o) noexcept
-        : driver_(o.driver_), where_(o.where_), address_(std::exchange(o.address_, 0)) {}
-    allocation& operator=(allocation&&) = delete;
-    allocation(const allocation&) = delete;
-    allocation& operator=(const allocation&) = delete;
-    ~allocation() {
-        if (address_ == 0 || driver_->is_forked()) return;
-        const context_scope here(where_, "device");
-        const beside_capture relaxed(*driver_);
-        tenon::detail::blocking([&] { (void)driver_->free(address_); });
-        int device = 0;
-        if (driver_->device_get(&device, where_.id) == 0) (void)driver_->context_release(device);
-    }
+/// Gives memory back to the driver, and the context it lies in, which would take the memory with it. Freeing
+/// waits for what is queued on the device: nobody can be reading any more. A child of fork owns neither.
+struct freeing {
+    const driver* functions;
+    device where;
 
-    /// 0, or the driver's error, and then nothing is held. The context is the caller's.
-    [[nodiscard]] int allocate(std::size_t bytes) noexcept {
-        const beside_capture relaxed(*driver_);
+    void operator()(void* memory) const noexcept {
+        if (memory == nullptr || functions->is_forked()) return;
+        const context_scope here(where, "device");
+        const beside_capture relaxed(*functions);
+        tenon::detail::blocking([&] { (void)functions->free(reinterpret_cast<std::uintptr_t>(memory)); });
         int device = 0;
-        void* context = nullptr;
-        int fault = driver_->device_get(&device, where_.id);
-        if (fault == 0) fault = driver_->context_retain(&context, device);
-        if (fault != 0) return fault;
-        fault = driver_->allocate(&address_, bytes);
-        if (fault == 0) return 0;
-        address_ = 0;
-        (void)driver_->context_release(device);
-        return fault;
+        if (functions->device_get(&device, where.id) == 0) (void)functions->context_release(device);
     }
-    [[nodiscard]] void* address() const noexcept { return reinterpret_cast<void*>(address_); }
-
-private:
-    const driver* driver_;
-    device where_;
-    std::uintptr_t address_ = 0;
 };
+
+/// What `freeing` gives back: 0, or the driver's error, and then nothing is held. The context is the
+/// caller's.
+[[nodiscard]] inline int take_memory(const driver& d, int ordinal, std::size_t bytes,
+                                     std::uintptr_t& out) noexcept {
+    const beside_capture relaxed(d);
+    int device = 0;
+    void* context = nullptr;
+    int fault = d.device_get(&device, ordinal);
+    if (fault == 0) fault = d.context_retain(&context, device);
+    if (fault != 0) return fault;
+    fault = d.allocate(&out, bytes);
+    if (fault != 0) (void)d.context_release(device);
+    return fault;
+}
 
 /// Compact memory for a tensor like this one, on a device whose context is current.
 [[nodiscard]] inline result<tensor> room_for(const driver& d, const tensor_ref& like, device where,
                                              void* stream) noexcept {
-    allocation memory(d, where);
-    if (!like.empty()) {
-        if (const int fault = memory.allocate(static_cast<std::size_t>(like.nbytes()))) {
-            constexpr int no_memory = 2;
-            return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
-        }
+    std::uintptr_t address = 0;
+    const auto bytes = static_cast<std::size_t>(like.nbytes());
+    if (const int fault = like.empty() ? 0 : take_memory(d, where.id, bytes, address)) {
+        constexpr int no_memory = 2;
+        return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
     }
     const tensor_info info =
-        tensor_info::contiguous(memory.address(), like.dtype(), like.shape(), where).on_stream(stream);
-    auto made = tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
+        tensor_info::contiguous(reinterpret_cast<void*>(address), like.dtype(), like.shape(), where)
+            .on_stream(stream);
+    auto made = tensor::own(like.is_subbyte_padded() ? info.padded() : info, freeing{&d, where});
     // Freeing waits for a device that is busy: then a thread does it.
     if (made) made->owner() = released_late(std::move(made->owner()), where);
     return made;

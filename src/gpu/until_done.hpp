@@ -10,47 +10,36 @@ namespace tenon::gpu {
 namespace detail_done {
 
 /// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
-/// memory may be let go of in the middle of a capture, which the calls below would end. The layer that knows
-/// the libraries sets it; a capture on another thread goes unnoticed.
-using capture_question = bool (*)(const driver& d, device where) noexcept;
+/// memory may be let go of in the middle of a capture, which the calls below would end. A capture on another
+/// thread goes unnoticed.
+using capture_question = int (*)(abi::dl_device where);
 
-TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {
-    static constinit std::atomic<capture_question> known{nullptr};
+/// First the one for the libraries that this module knows, which the layer sets that knows them; then those
+/// of other modules that have handed memory to this one. Those that come last are not asked.
+[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question>, 17>&
+capture_questions() noexcept {
+    static constinit std::array<std::atomic<capture_question>, 17> known{};
     return known;
 }
-
-/// The same for the libraries that another module knows, which has handed memory to this one.
-using capture_question_of_module = int (*)(abi::dl_device where);
-
-/// Of the modules in a process, those that come last are not asked.
-[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question_of_module>, 16>&
-watches_of_modules() noexcept {
-    static constinit std::array<std::atomic<capture_question_of_module>, 16> known{};
-    return known;
-}
-inline void watch_for_module(capture_question_of_module ask) noexcept {
-    for (auto& place : watches_of_modules()) {
-        capture_question_of_module there = place.load(std::memory_order_relaxed);
+inline void watch_for_module(capture_question ask) noexcept {
+    for (auto& place : std::span(capture_questions()).subspan(1)) {
+        capture_question there = place.load(std::memory_order_relaxed);
         if (there == ask || (there == nullptr && place.compare_exchange_strong(there, ask))) return;
     }
 }
 
 /// What this module answers others.
 inline int is_any_captured_here(abi::dl_device where) noexcept {
-    const capture_question ask = capture_watch().load();
-    const driver* const d = ask != nullptr ? driver::of(device(where)) : nullptr;
-    return d != nullptr && ask(*d, device(where)) ? 1 : 0;
+    const capture_question ask = capture_questions().front().load();
+    return ask != nullptr ? ask(where) : 0;
 }
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
-    if (is_any_captured_here(where.to_abi()) != 0) return true;
-    for (const auto& place : watches_of_modules()) {
-        const capture_question_of_module of_module = place.load();
-        if (of_module == nullptr) break;
-        if (of_module(where.to_abi()) != 0) return true;
-    }
-    return false;
+    return std::ranges::any_of(capture_questions(), [&](const auto& place) {
+        const capture_question ask = place.load();
+        return ask != nullptr && ask(where.to_abi()) != 0;
+    });
 }
 
 /// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the lists are never
@@ -105,18 +94,17 @@ public:
 
 private:
     void work() noexcept {
-        entry late;
-        while (next(late)) late.finish();
-    }
-    [[nodiscard]] bool next(entry& out) noexcept {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (entries_.empty()) {
-            is_running_ = false;
-            return false;
+        for (;;) {
+            entry late;
+            {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                is_running_ = !entries_.empty();
+                if (!is_running_) return;
+                late = std::move(entries_.front());
+                entries_.erase(entries_.begin());
+            }
+            late.finish();
         }
-        out = std::move(entries_.front());
-        entries_.erase(entries_.begin());
-        return true;
     }
     TENON_PRIVATE static waiting_room& get() noexcept {
         alignas(waiting_room) static std::byte place[sizeof(waiting_room)];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tenon/tensor/tensor_ref.hpp>
+#include <tenon/value/error.hpp>
 #include "../standard.hpp"
 
 namespace tenon::detail {
@@ -50,20 +51,12 @@ public:
 
     /// Copies the elements number `first` to `end`, counted in row-major order, to their places in `target`.
     void copy(std::int64_t first, std::int64_t end, std::byte* target) const noexcept {
-        switch (item_) {
-            case 1:
-                return copy_items<1>(first, end, target);
-            case 2:
-                return copy_items<2>(first, end, target);
-            case 4:
-                return copy_items<4>(first, end, target);
-            case 8:
-                return copy_items<8>(first, end, target);
-            case 16:
-                return copy_items<16>(first, end, target);
-            default:
-                return copy_items<0>(first, end, target);
-        }
+        if (item_ == 1) return copy_items<1>(first, end, target);
+        if (item_ == 2) return copy_items<2>(first, end, target);
+        if (item_ == 4) return copy_items<4>(first, end, target);
+        if (item_ == 8) return copy_items<8>(first, end, target);
+        if (item_ == 16) return copy_items<16>(first, end, target);
+        return copy_items<0>(first, end, target);
     }
 
 private:
