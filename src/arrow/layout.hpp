@@ -245,26 +245,26 @@ namespace detail {
             return malformed("length", "a list has fewer values than it says", a.length);
         if (tenon::detail::add_overflows(a.offset, begin, first))
             return malformed("offset", "an item lies further away than 64 bits can say", a.offset);
-        const void* buffers[2] = {a.buffers[0], is_list ? nullptr : a.buffers[1]};
-        if (auto ok = detail::check_validity(a, buffers[0], first, count, count == a.length, readable); !ok)
+        const void* const bitmap = a.buffers[0];
+        if (auto ok = detail::check_validity(a, bitmap, first, count, count == a.length, readable); !ok)
             return ok.error();
         if (!is_list) {
-            const std::int64_t size = type.type.itemsize();
-            const auto base = reinterpret_cast<std::uintptr_t>(buffers[1]);
-            std::int64_t bytes = 0;
             if (count == 0) return elements{array.length, nullptr};
-            if (tenon::detail::is_implausible(buffers[1]))
+            const void* const values = a.buffers[1];
+            if (tenon::detail::is_implausible(values))
                 return malformed("buffers", "the pointer of the values cannot be one");
-            if (tenon::detail::mul_overflows(first, size, bytes) ||
-                base + static_cast<std::uint64_t>(bytes) < base ||
-                tenon::detail::is_implausible(
-                    reinterpret_cast<const void*>(base + static_cast<std::uint64_t>(bytes))))
+            const std::int64_t size = type.type.itemsize();
+            std::int64_t skipped = 0;
+            const bool overflows = tenon::detail::mul_overflows(first, size, skipped);
+            const auto base = reinterpret_cast<std::uintptr_t>(values);
+            const std::uintptr_t address = base + static_cast<std::uintptr_t>(skipped);
+            const void* const data = reinterpret_cast<const void*>(address);
+            if (overflows || address < base || tenon::detail::is_implausible(data))
                 return malformed("offset", "an item lies outside the address space", first);
             if (base % static_cast<std::uintptr_t>(size) != 0)
                 return refused("buffers", "the values are not aligned to their size")
                     .with_advice("copy the array");
-            return elements{array.length,
-                            reinterpret_cast<const void*>(base + static_cast<std::uintptr_t>(bytes))};
+            return elements{array.length, data};
         }
         const std::int64_t size = type.list_size[level];
         if (tenon::detail::mul_overflows(first, size, begin) ||

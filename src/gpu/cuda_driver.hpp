@@ -44,9 +44,6 @@ struct copy_2d {
     std::size_t height = 0;
 };
 
-/// What `pointer_attribute` can be asked for.
-enum class pointer_fact : int { memory_type = 2, is_managed = 8, device_ordinal = 9 };
-
 /// The driver's functions, which return 0 or an error number, by what they do. HIP's counterparts have the
 /// same shapes.
 struct driver {

@@ -16,16 +16,16 @@ namespace tenon::gpu {
 [[nodiscard]] inline result<device> device_of_address(const void* address) noexcept {
     const auto found = driver::needed_for({abi::device_code::cuda, 0}, "data");
     if (!found) return found.error();
-    const driver& d = **found;
-    const auto ask = [&](pointer_fact fact, auto& out) {
-        return d.pointer_attribute(&out, static_cast<int>(fact), reinterpret_cast<std::uintptr_t>(address));
+    const auto ask = [&](int attribute, auto& out) {
+        return (*found)->pointer_attribute(&out, attribute, reinterpret_cast<std::uintptr_t>(address));
     };
+    constexpr int memory_type = 2, is_managed = 8, device_ordinal = 9;
     int ordinal = -1;
     unsigned kind = 0;
     unsigned managed = 0;
-    int fault = ask(pointer_fact::device_ordinal, ordinal);
-    if (fault == 0) fault = ask(pointer_fact::memory_type, kind);
-    if (fault == 0) fault = ask(pointer_fact::is_managed, managed);
+    int fault = ask(device_ordinal, ordinal);
+    if (fault == 0) fault = ask(memory_type, kind);
+    if (fault == 0) fault = ask(is_managed, managed);
     if (fault != 0 || ordinal < 0) {
         return malformed("data", "CUDA knows of no memory at this address")
             .with_advice("a freed array looks like this, and one of another library's virtual memory");
@@ -194,9 +194,7 @@ private:
     }
     const auto packed = tenon::detail::is_packed(t);
     if (!packed) return packed.error();
-    const auto found = driver::needed_for(t.device(), "device");
-    if (!found) return found.error();
-    const driver& d = **found;
+    if (const auto found = driver::needed_for(t.device(), "device"); !found) return found.error();
     const auto span = touched_span(t.shape(), t.strides());
     if (!span) return refused("strides", "the elements lie too far apart");
     if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
@@ -208,6 +206,7 @@ private:
     {
         const context_scope here(t.device(), "device", context_scope::missing::create);
         if (!here.entered()) return here.entered().error();
+        const driver& d = here.functions();
         int fault = d.context_synchronize();
         if (fault == 0) fault = d.copy_to_host(room->data(), lowest, static_cast<std::size_t>(bytes));
         if (fault != 0) return d.failed(fault, "device");
@@ -227,24 +226,21 @@ private:
                                         copy_watch watch = {}) noexcept {
     if (auto ok = detail_memory::check_target(to, stream); !ok) return ok.error();
     if (const auto found = driver::needed_for(to, "device"); !found) return found.error();
-    std::optional<tensor> compact;
     if (!t.is_c_contiguous()) {
-        auto made = copy_to_host(t, watch);
-        if (!made) return made.error();
-        compact.emplace(std::move(*made));
+        auto compact = copy_to_host(t, watch);
+        return compact ? put(*compact, to, stream) : std::move(compact);
     }
-    const tensor_ref& from = compact ? static_cast<const tensor_ref&>(*compact) : t;
     const context_scope here(to, "device", context_scope::missing::create);
     if (!here.entered()) return here.entered().error();
     const driver& d = here.functions();
-    auto made = detail_memory::room_for(d, from, to, stream);
+    auto made = detail_memory::room_for(d, t, to, stream);
     if (made) made->mark_copied();
-    if (!made || from.empty()) return made;
+    if (!made || t.empty()) return made;
     const beside_capture relaxed(d);
     // Returns when the host's memory has been read, and not before: but for what the device still has to do
     // with it, which comes before anything that is queued later on any stream that waits for the default one.
-    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), from.data(),
-                                 static_cast<std::size_t>(from.nbytes()));
+    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), t.data(),
+                                 static_cast<std::size_t>(t.nbytes()));
     if (fault == 0) fault = d.stream_synchronize(default_stream(to));
     if (fault != 0) return d.failed(fault, "device");
     return made;

@@ -24,9 +24,7 @@ inline void copy_shared(const copy_plan& plan, std::int64_t first, std::int64_t 
         const std::int64_t to = std::min(end, from + share);
         try {
             helpers[started] = std::thread([&plan, from, to, target] { plan.copy(from, to, target); });
-        } catch (const std::system_error&) {
-            break;
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {  // no thread, or no memory for one
             break;
         }
         ++started;
