@@ -58,7 +58,7 @@ TENON_PRIVATE inline constexpr std::array refused_formats{
                    "pass the flattened values, or cast to lists of a fixed size"},
     refused_format{"+m", "maps are no tensors", "pass their keys or their values"},
     refused_format{"+u*", "unions mix types, and a tensor has one", "pass one child of it"},
-    refused_format{"+r*", "run-end encoded data is not stored element by element",
+    refused_format{"+r", "run-end encoded data is not stored element by element",
                    "decode it first (pyarrow.compute.run_end_decode)"},
 };
 
