@@ -15,7 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,6 +40,18 @@ FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-ffunction-sectio
 NANOBIND = Ratio("nanobind: Tenon / own", "nanobind + Tenon", "nanobind ndarray")
 PYBIND11 = Ratio("pybind11: Tenon / own", "pybind11 + Tenon", "pybind11 array_t")
 ENGINES = Ratio("Tenon / nanobind", ENGINE, PEER_ENGINE)
+
+#: the marker of a table -> what is promised of it for each compiler: row, column or ratio, and the most it may be
+PROMISES = {
+    "compile": (("one", NANOBIND, 2), ("one", PYBIND11, 1.2)),
+    "code": (
+        ("one", "nanobind + Tenon", 8 * KB),
+        ("one", PYBIND11, 1),
+        ("second", "nanobind + Tenon", 4 * KB),
+        ("second", "pybind11 + Tenon", 4 * KB),
+    ),
+    "engine": (("time", ENGINE, 6000), ("size", ENGINE, 250 * KB)),
+}
 
 
 @dataclass
@@ -187,6 +199,14 @@ def present(columns: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     return [column for column in columns if any(job.column == column for job in jobs)]
 
 
+def promises_of(marker: str, compilers: Iterable[str]) -> list[Promise]:
+    return [
+        Promise(f"{compiler} {row}", where, "at most", limit)
+        for compiler in compilers
+        for row, where, limit in PROMISES[marker]
+    ]
+
+
 def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
     modules = present(list(MODULES), jobs)
     ratios = [ratio for ratio in (NANOBIND, PYBIND11) if {ratio.over, ratio.under} <= set(modules)]
@@ -196,14 +216,7 @@ def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
         titles=titles_of_modules(compilers),
         columns=modules,
         ratios=ratios,
-        promises=[
-            promise
-            for compiler in compilers
-            for promise in (
-                Promise(f"{compiler} one", NANOBIND, "at most", 2),
-                Promise(f"{compiler} one", PYBIND11, "at most", 1.2),
-            )
-        ],
+        promises=promises_of("compile", compilers),
         cases=of_modules(jobs, lambda job: job.rounds),
         remarks=(
             f"Processor time of the compiler, user and system, with `{' '.join(FLAGS)} -c`. One function takes a vector "
@@ -219,16 +232,7 @@ def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
         titles=titles_of_modules(compilers),
         columns=modules,
         ratios=ratios,
-        promises=[
-            promise
-            for compiler in compilers
-            for promise in (
-                Promise(f"{compiler} one", "nanobind + Tenon", "at most", 8 * KB),
-                Promise(f"{compiler} one", PYBIND11, "at most", 1),
-                Promise(f"{compiler} second", "nanobind + Tenon", "at most", 4 * KB),
-                Promise(f"{compiler} second", "pybind11 + Tenon", "at most", 4 * KB),
-            )
-        ],
+        promises=promises_of("code", compilers),
         cases=of_modules(jobs, lambda job: [bytes_of_code(job.object)]),
         remarks=("What `size` calls text: instructions, constants and unwinding tables, before linking.",),
         unit="bytes of code",
@@ -244,14 +248,7 @@ def make_tables(compilers: dict[str, str], jobs: Sequence[Job]) -> list[Table]:
         },
         columns=present([ENGINE, PEER_ENGINE], libraries),
         ratios=[ENGINES] if any(job.column == PEER_ENGINE for job in libraries) else [],
-        promises=[
-            promise
-            for compiler in compilers
-            for promise in (
-                Promise(f"{compiler} time", ENGINE, "at most", 6000),
-                Promise(f"{compiler} size", ENGINE, "at most", 250 * KB),
-            )
-        ],
+        promises=promises_of("engine", compilers),
         cases=[
             *(figure(f"{job.compiler} time", job.column, *job.rounds) for job in libraries),
             *(figure(f"{job.compiler} size", job.column, size) for job, size in sizes_of(libraries, jobs)),

@@ -5,14 +5,8 @@
 #pragma once
 
 #include <tenon/abi/arrow.hpp>
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/validate.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype.hpp>
 #include <tenon/value/dtype_names.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
 #include "../standard.hpp"
 #include "metadata.hpp"
 
@@ -35,97 +29,75 @@ template <class Struct>
     return tenon::detail::is_implausible(p) || reinterpret_cast<std::uintptr_t>(p) % alignof(Struct) != 0;
 }
 
-/// The beginning of a format, as long as any that can be taken; what goes on behind it is not read. Enough to
-/// refuse by: what is cut is none that can be taken.
-class format_text {
-public:
-    explicit format_text(const char* from) noexcept {
-        while (size_ < sizeof text_ && from[size_] != '\0') {
-            text_[size_] = from[size_];
-            ++size_;
-        }
-    }
-    [[nodiscard]] bool is_cut() const noexcept { return size_ == sizeof text_; }
-    [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
-
-private:
-    char text_[32];
-    std::size_t size_ = 0;
-};
-
 struct refused_format {
-    std::string_view begins;
-    bool exactly;
+    std::string_view formats;  ///< a space between two; a `*` at the end of one stands for whatever follows
     const char* problem;
     const char* advice;
 };
 /// Every format of Arrow's that is not an element, the more special first.
 TENON_PRIVATE inline constexpr std::array refused_formats{
-    refused_format{"b", true, "booleans are packed into bits, which a tensor cannot express",
+    refused_format{"b", "booleans are packed into bits, which a tensor cannot express",
                    "cast them to uint8 first"},
-    refused_format{"n", true, "an array of the null type has no values", "cast it to a type of numbers"},
-    refused_format{"u", true, "strings are not numbers", "cast or parse them first"},
-    refused_format{"U", true, "strings are not numbers", "cast or parse them first"},
-    refused_format{"vu", true, "strings are not numbers", "cast or parse them first"},
-    refused_format{"z", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
-    refused_format{"Z", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
-    refused_format{"vz", true, "binary data is not numbers", "pass its data buffer as one of bytes"},
-    refused_format{"w:", false, "fixed-size binary data is not numbers",
-                   "pass its data buffer as one of bytes"},
-    refused_format{"d:", false, "decimals have no tensor type", "cast them to float64 or to an integer"},
-    refused_format{"tdD", true, "dates have no tensor type", "cast them to int32 first"},
-    refused_format{"tdm", true, "dates have no tensor type", "cast them to int64 first"},
-    refused_format{"tts", true, "times of day have no tensor type", "cast them to int32 first"},
-    refused_format{"ttm", true, "times of day have no tensor type", "cast them to int32 first"},
-    refused_format{"tt", false, "times of day have no tensor type", "cast them to int64 first"},
-    refused_format{"ts", false, "timestamps have no tensor type", "cast them to int64 first"},
-    refused_format{"tD", false, "durations have no tensor type", "cast them to int64 first"},
-    refused_format{"ti", false, "calendar intervals have no tensor type", "take them apart first"},
-    refused_format{"+s", true, "structures are many arrays, not one (a table, a data frame, a record batch)",
+    refused_format{"n", "an array of the null type has no values", "cast it to a type of numbers"},
+    refused_format{"u U vu", "strings are not numbers", "cast or parse them first"},
+    refused_format{"z Z vz", "binary data is not numbers", "pass its data buffer as one of bytes"},
+    refused_format{"w:*", "fixed-size binary data is not numbers", "pass its data buffer as one of bytes"},
+    refused_format{"d:*", "decimals have no tensor type", "cast them to float64 or to an integer"},
+    refused_format{"tdD", "dates have no tensor type", "cast them to int32 first"},
+    refused_format{"tdm", "dates have no tensor type", "cast them to int64 first"},
+    refused_format{"tts ttm", "times of day have no tensor type", "cast them to int32 first"},
+    refused_format{"tt*", "times of day have no tensor type", "cast them to int64 first"},
+    refused_format{"ts*", "timestamps have no tensor type", "cast them to int64 first"},
+    refused_format{"tD*", "durations have no tensor type", "cast them to int64 first"},
+    refused_format{"ti*", "calendar intervals have no tensor type", "take them apart first"},
+    refused_format{"+s", "structures are many arrays, not one (a table, a data frame, a record batch)",
                    "pick one column of it"},
-    refused_format{"+l", true, "lists of any length are no axis of a tensor",
+    refused_format{"+l +L", "lists of any length are no axis of a tensor",
                    "pass the flattened values, or cast to lists of a fixed size"},
-    refused_format{"+L", true, "lists of any length are no axis of a tensor",
+    refused_format{"+vl +vL", "views of lists are no axis of a tensor",
                    "pass the flattened values, or cast to lists of a fixed size"},
-    refused_format{"+vl", true, "views of lists are no axis of a tensor",
-                   "pass the flattened values, or cast to lists of a fixed size"},
-    refused_format{"+vL", true, "views of lists are no axis of a tensor",
-                   "pass the flattened values, or cast to lists of a fixed size"},
-    refused_format{"+m", true, "maps are no tensors", "pass their keys or their values"},
-    refused_format{"+u", false, "unions mix types, and a tensor has one", "pass one child of it"},
-    refused_format{"+r", true, "run-end encoded data is not stored element by element",
+    refused_format{"+m", "maps are no tensors", "pass their keys or their values"},
+    refused_format{"+u*", "unions mix types, and a tensor has one", "pass one child of it"},
+    refused_format{"+r", "run-end encoded data is not stored element by element",
                    "decode it first (pyarrow.compute.run_end_decode)"},
 };
 
+/// Whether the format is one of these, as `refused_format` writes them.
+[[nodiscard]] inline bool is_among(std::string_view formats, std::string_view format) noexcept {
+    while (!formats.empty()) {
+        std::string_view one = formats.substr(0, formats.find(' '));
+        formats.remove_prefix(std::min(formats.size(), one.size() + 1));
+        const bool is_beginning = one.back() == '*';
+        if (is_beginning) one.remove_suffix(1);
+        if (is_beginning ? format.starts_with(one) : format == one) return true;
+    }
+    return false;
+}
+
 [[nodiscard]] inline error format_refused(std::string_view format) noexcept {
     if (format.empty()) return malformed("format", "it is empty");
-    for (const char c : format)
-        if (c < ' ' || c > '~') {
-            // A time zone may be any text.
-            if (format.substr(0, 2) == "ts") break;
-            return malformed("format", "it is not text");
-        }
+    // A time zone may be any text.
+    const auto is_text = [](char c) { return c >= ' ' && c <= '~'; };
+    if (!format.starts_with("ts") && !std::ranges::all_of(format, is_text))
+        return malformed("format", "it is not text");
     for (const refused_format& f : refused_formats)
-        if (f.exactly ? format == f.begins : format.substr(0, f.begins.size()) == f.begins)
-            return refused("format", f.problem).with_advice(f.advice);
+        if (is_among(f.formats, format)) return refused("format", f.problem).with_advice(f.advice);
     return refused("format", "it is none of the Arrow formats known here")
         .with_advice("cast it to a type of numbers");
 }
 
-/// The number in "+w:N"; -1 when it is none.
+/// The number in "+w:N"; negative when it is none, or too large.
 [[nodiscard]] inline std::int64_t list_size(std::string_view format) noexcept {
-    std::int64_t size = -1;
+    std::uint64_t size = 0;
     const char* const last = format.data() + format.size();
-    const char* const first = format.data() + 3;
-    if (first == last || *first < '0' || *first > '9') return -1;
-    const auto [end, fault] = std::from_chars(first, last, size);
-    return fault == std::errc{} && end == last ? size : -1;
+    const auto [end, fault] = std::from_chars(format.data() + 3, last, size);
+    return fault == std::errc{} && end == last ? static_cast<std::int64_t>(size) : -1;
 }
 
 [[nodiscard]] inline const dtype_entry* find_arrow_format(std::string_view format) noexcept {
-    for (const dtype_entry& e : tenon::detail::dtype_table)
-        if (!e.arrow_format.empty() && e.arrow_format == format) return &e;
-    return nullptr;
+    const auto& table = tenon::detail::dtype_table;
+    const auto found = std::ranges::find(table, format, &dtype_entry::arrow_format);
+    return found != table.end() && !format.empty() ? &*found : nullptr;
 }
 
 [[nodiscard]] inline result<void> add_list(const abi::arrow_schema& s, std::string_view format,
@@ -161,19 +133,22 @@ TENON_PRIVATE inline constexpr std::array refused_formats{
         if (s.dictionary != nullptr)
             return refused("dictionary", "the values are stored as indices into a dictionary")
                 .with_advice("decode it first (pyarrow: dictionary_decode())");
-        const detail::format_text text(s.format);
-        const bool is_list = text.view().substr(0, 3) == "+w:";
-        if (is_list && text.is_cut())
+        // As long as any that can be taken; what goes on behind it is not read. Enough to refuse by.
+        char text[32];
+        const std::string_view format(text, strnlen(s.format, sizeof text));
+        std::memcpy(text, s.format, format.size());
+        const bool is_list = format.starts_with("+w:");
+        if (is_list && format.size() == sizeof text)
             return malformed("format", "the size of a fixed-size list is longer than any number");
-        const dtype_entry* const element = detail::find_arrow_format(text.view());
-        if (!is_list && element == nullptr) return detail::format_refused(text.view());
+        const dtype_entry* const element = detail::find_arrow_format(format);
+        if (!is_list && element == nullptr) return detail::format_refused(format);
         if (s.n_children != (is_list ? 1 : 0))
             return malformed("n_children", "a schema of this format has another number", s.n_children);
         if (element != nullptr) {
             out.type = element->type;
             return {};
         }
-        if (auto ok = detail::add_list(s, text.view(), out); !ok) return ok;
+        if (auto ok = detail::add_list(s, format, out); !ok) return ok;
         if (detail::cannot_be(s.children)) return malformed("children", "the pointer cannot be an array");
         at = s.children[0];
     }
@@ -191,16 +166,18 @@ namespace detail {
 [[nodiscard]] inline std::int64_t count_zeros(const unsigned char* bits, std::int64_t first,
                                               std::int64_t count) noexcept {
     std::int64_t ones = 0;
-    std::int64_t i = first;
     const std::int64_t end = first + count;
-    const auto bit = [&](std::int64_t at) { return (unsigned{bits[at / 8]} >> (at % 8)) & 1U; };
-    for (; i < end && i % 8 != 0; ++i) ones += bit(i);
-    for (; end - i >= 64; i += 64) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, bits + i / 8, sizeof word);
-        ones += std::popcount(word);
+    for (std::int64_t i = first; i < end;) {
+        if (i % 8 == 0 && end - i >= 64) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, bits + i / 8, sizeof word);
+            ones += std::popcount(word);
+            i += 64;
+        } else {
+            ones += (unsigned{bits[i / 8]} >> (i % 8)) & 1U;
+            ++i;
+        }
     }
-    for (; i < end; ++i) ones += bit(i);
     return count - ones;
 }
 
@@ -268,26 +245,26 @@ namespace detail {
             return malformed("length", "a list has fewer values than it says", a.length);
         if (tenon::detail::add_overflows(a.offset, begin, first))
             return malformed("offset", "an item lies further away than 64 bits can say", a.offset);
-        const void* buffers[2] = {a.buffers[0], is_list ? nullptr : a.buffers[1]};
-        if (auto ok = detail::check_validity(a, buffers[0], first, count, count == a.length, readable); !ok)
+        const void* const bitmap = a.buffers[0];
+        if (auto ok = detail::check_validity(a, bitmap, first, count, count == a.length, readable); !ok)
             return ok.error();
         if (!is_list) {
-            const std::int64_t size = type.type.itemsize();
-            const auto base = reinterpret_cast<std::uintptr_t>(buffers[1]);
-            std::int64_t bytes = 0;
             if (count == 0) return elements{array.length, nullptr};
-            if (tenon::detail::is_implausible(buffers[1]))
+            const void* const values = a.buffers[1];
+            if (tenon::detail::is_implausible(values))
                 return malformed("buffers", "the pointer of the values cannot be one");
-            if (tenon::detail::mul_overflows(first, size, bytes) ||
-                base + static_cast<std::uint64_t>(bytes) < base ||
-                tenon::detail::is_implausible(
-                    reinterpret_cast<const void*>(base + static_cast<std::uint64_t>(bytes))))
+            const std::int64_t size = type.type.itemsize();
+            std::int64_t skipped = 0;
+            const bool overflows = tenon::detail::mul_overflows(first, size, skipped);
+            const auto base = reinterpret_cast<std::uintptr_t>(values);
+            const std::uintptr_t address = base + static_cast<std::uintptr_t>(skipped);
+            const void* const data = reinterpret_cast<const void*>(address);
+            if (overflows || address < base || tenon::detail::is_implausible(data))
                 return malformed("offset", "an item lies outside the address space", first);
             if (base % static_cast<std::uintptr_t>(size) != 0)
                 return refused("buffers", "the values are not aligned to their size")
                     .with_advice("copy the array");
-            return elements{array.length,
-                            reinterpret_cast<const void*>(base + static_cast<std::uintptr_t>(bytes))};
+            return elements{array.length, data};
         }
         const std::int64_t size = type.list_size[level];
         if (tenon::detail::mul_overflows(first, size, begin) ||

@@ -21,8 +21,7 @@ struct array_block : tenon::detail::release_chain::link {
     static void let_go(link* self) noexcept {
         auto* const block = static_cast<array_block*>(self);
         const keep_alive owner = std::move(block->owner);
-        block->~array_block();
-        std::free(block);
+        delete block;
     }
     static void release(abi::arrow_array* array) noexcept {
         auto* const block = static_cast<array_block*>(array->private_data);
@@ -70,9 +69,8 @@ inline void describe_type(const tensor_ref& t, abi::arrow_schema& out) noexcept 
 /// thread.
 [[nodiscard]] inline bool make_array(const tensor_ref& t, const void* data, keep_alive& owner,
                                      abi::arrow_array& out) noexcept {
-    void* const room = std::malloc(sizeof(detail::array_block));
-    if (room == nullptr) return false;
-    auto* const block = new (room) detail::array_block;
+    auto* const block = new (std::nothrow) detail::array_block;
+    if (block == nullptr) return false;
     block->owner = std::move(owner);
     block->buffers[0] = nullptr;
     block->buffers[1] = data;

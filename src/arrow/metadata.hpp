@@ -3,8 +3,6 @@
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
 #include "../standard.hpp"
 
 namespace tenon::arrow {
@@ -68,24 +66,13 @@ public:
     /// `member(key)` for each member, which must read the value. False when the text is no such object.
     template <class Member>
     [[nodiscard]] bool object(Member&& member) noexcept {
-        if (!skip('{')) return false;
-        if (skip('}')) return is_done();
-        do {
-            std::string_view key;
-            if (!string(key) || !skip(':') || !member(key)) return false;
-        } while (skip(','));
-        return skip('}') && is_done();
+        std::string_view key;
+        return sequence('{', '}', [&] { return string(key) && skip(':') && member(key); }) && is_done();
     }
     /// A list of at most `max_rank` integers that are not negative.
     [[nodiscard]] bool integers(std::int64_t* out, std::int32_t& count) noexcept {
         count = 0;
-        if (!skip('[')) return false;
-        if (skip(']')) return true;
-        do {
-            if (count == max_rank || !integer(out[count])) return false;
-            ++count;
-        } while (skip(','));
-        return skip(']');
+        return sequence('[', ']', [&] { return count < max_rank && integer(out[count++]); });
     }
     [[nodiscard]] bool null() noexcept { return word("null"); }
     /// Any value, which is not looked at.
@@ -107,10 +94,9 @@ private:
     [[nodiscard]] bool sequence(char open, char close, Item&& item) noexcept {
         if (!skip(open)) return false;
         if (skip(close)) return true;
-        do {
-            if (!item()) return false;
-        } while (skip(','));
-        return skip(close);
+        while (item())
+            if (!skip(',')) return skip(close);
+        return false;
     }
     void skip_space() noexcept {
         while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
@@ -124,14 +110,13 @@ private:
         return at_ == end_;
     }
     [[nodiscard]] bool skip(char c) noexcept {
-        if (peek() != c || at_ == end_) return false;
+        if (peek() != c) return false;
         ++at_;
         return true;
     }
     [[nodiscard]] bool word(std::string_view text) noexcept {
         skip_space();
-        if (std::string_view(at_, static_cast<std::size_t>(end_ - at_)).substr(0, text.size()) != text)
-            return false;
+        if (!std::string_view(at_, end_).starts_with(text)) return false;
         at_ += text.size();
         return true;
     }
@@ -139,7 +124,7 @@ private:
         if (!skip('"')) return false;
         const char* const first = at_;
         while (at_ != end_ && *at_ != '"') at_ += *at_ == '\\' && at_ + 1 != end_ ? 2 : 1;
-        out = {first, static_cast<std::size_t>(at_ - first)};
+        out = {first, at_};
         return skip('"');
     }
     [[nodiscard]] bool integer(std::int64_t& out) noexcept {
@@ -194,8 +179,8 @@ private:
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < rank; ++i)
         if (out.order[i] < out.rank) seen |= std::uint64_t{1} << static_cast<unsigned>(out.order[i]);
-    const std::uint64_t all = rank == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << rank) - 1;
-    if (seen != all) return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
+    if (std::popcount(seen) != out.rank)
+        return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
     return {};
 }
 

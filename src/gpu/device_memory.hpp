@@ -4,12 +4,8 @@
 
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
-#include "../memory/blocking.hpp"
-#include "../memory/plan.hpp"
+#include "../memory/allocation.hpp"
+#include "../memory/copy_plan.hpp"
 #include "../standard.hpp"
 #include "until_done.hpp"
 
@@ -20,16 +16,16 @@ namespace tenon::gpu {
 [[nodiscard]] inline result<device> device_of_address(const void* address) noexcept {
     const auto found = driver::needed_for({abi::device_code::cuda, 0}, "data");
     if (!found) return found.error();
-    const driver& d = **found;
-    const auto ask = [&](pointer_fact fact, auto& out) {
-        return d.pointer_attribute(&out, static_cast<int>(fact), reinterpret_cast<std::uintptr_t>(address));
+    const auto ask = [&](int attribute, auto& out) {
+        return (*found)->pointer_attribute(&out, attribute, reinterpret_cast<std::uintptr_t>(address));
     };
+    constexpr int memory_type = 2, is_managed = 8, device_ordinal = 9;
     int ordinal = -1;
     unsigned kind = 0;
     unsigned managed = 0;
-    int fault = ask(pointer_fact::device_ordinal, ordinal);
-    if (fault == 0) fault = ask(pointer_fact::memory_type, kind);
-    if (fault == 0) fault = ask(pointer_fact::is_managed, managed);
+    int fault = ask(device_ordinal, ordinal);
+    if (fault == 0) fault = ask(memory_type, kind);
+    if (fault == 0) fault = ask(is_managed, managed);
     if (fault != 0 || ordinal < 0) {
         return malformed("data", "CUDA knows of no memory at this address")
             .with_advice("a freed array looks like this, and one of another library's virtual memory");
@@ -43,9 +39,9 @@ namespace tenon::gpu {
 
 /// The device that CUDA calls of this thread go to; the first when it has none.
 [[nodiscard]] inline device current_device() noexcept {
-    const driver* const d = driver::of({abi::device_code::cuda, 0});
+    const driver* const d = driver::usable_for({abi::device_code::cuda, 0});
     int ordinal = 0;
-    if (d == nullptr || d->started != 0 || d->is_forked() || d->context_device(&ordinal) != 0) ordinal = 0;
+    if (d == nullptr || d->context_device(&ordinal) != 0) ordinal = 0;
     return {abi::device_code::cuda, ordinal};
 }
 
@@ -65,158 +61,112 @@ namespace detail_memory {
     return {};
 }
 
-/// Memory of the driver's, and the context it lies in, which would take the memory with it. Freeing waits for
-/// what is queued on the device: nobody can be reading any more. A child of fork owns neither.
-class allocation {
-public:
-    allocation(const driver& d, int ordinal) noexcept : driver_(&d), ordinal_(ordinal) {}
-    allocation(allocation&& o) noexcept
-        : driver_(o.driver_), ordinal_(o.ordinal_), address_(std::exchange(o.address_, 0)) {}
-    allocation& operator=(allocation&&) = delete;
-    allocation(const allocation&) = delete;
-    allocation& operator=(const allocation&) = delete;
-    ~allocation() {
-        if (address_ == 0 || driver_->is_forked()) return;
-        const driver& d = *driver_;
-        const context_scope here(d, ordinal_);
-        const beside_capture relaxed(d);
-        tenon::detail::blocking([&] { (void)d.free(address_); });
-        int device = 0;
-        if (d.device_get(&device, ordinal_) == 0) (void)d.context_release(device);
-    }
+/// Gives memory back to the driver, and the context it lies in, which would take the memory with it. Freeing
+/// waits for what is queued on the device: nobody can be reading any more. A child of fork owns neither.
+struct freeing {
+    const driver* functions;
+    device where;
 
-    /// 0, or the driver's error, and then nothing is held. The context is the caller's.
-    [[nodiscard]] int allocate(std::size_t bytes) noexcept {
-        const beside_capture relaxed(*driver_);
+    void operator()(void* memory) const noexcept {
+        if (memory == nullptr || functions->is_forked()) return;
+        const context_scope here(where, "device");
+        const beside_capture relaxed(*functions);
+        tenon::detail::blocking([&] { (void)functions->free(reinterpret_cast<std::uintptr_t>(memory)); });
         int device = 0;
-        void* context = nullptr;
-        int fault = driver_->device_get(&device, ordinal_);
-        if (fault == 0) fault = driver_->context_retain(&context, device);
-        if (fault != 0) return fault;
-        fault = driver_->allocate(&address_, bytes);
-        if (fault == 0) return 0;
-        address_ = 0;
-        (void)driver_->context_release(device);
-        return fault;
+        if (functions->device_get(&device, where.id) == 0) (void)functions->context_release(device);
     }
-    [[nodiscard]] void* address() const noexcept { return reinterpret_cast<void*>(address_); }
-
-private:
-    const driver* driver_;
-    int ordinal_;
-    std::uintptr_t address_ = 0;
 };
+
+/// What `freeing` gives back: 0, or the driver's error, and then nothing is held. The context is the
+/// caller's.
+[[nodiscard]] inline int take_memory(const driver& d, int ordinal, std::size_t bytes,
+                                     std::uintptr_t& out) noexcept {
+    const beside_capture relaxed(d);
+    int device = 0;
+    void* context = nullptr;
+    int fault = d.device_get(&device, ordinal);
+    if (fault == 0) fault = d.context_retain(&context, device);
+    if (fault != 0) return fault;
+    fault = d.allocate(&out, bytes);
+    if (fault != 0) (void)d.context_release(device);
+    return fault;
+}
 
 /// Compact memory for a tensor like this one, on a device whose context is current.
 [[nodiscard]] inline result<tensor> room_for(const driver& d, const tensor_ref& like, device where,
                                              void* stream) noexcept {
-    allocation memory(d, where.id);
-    if (!like.empty()) {
-        if (const int fault = memory.allocate(static_cast<std::size_t>(like.nbytes()))) {
-            constexpr int no_memory = 2;
-            return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
-        }
+    std::uintptr_t address = 0;
+    const auto bytes = static_cast<std::size_t>(like.nbytes());
+    if (const int fault = like.empty() ? 0 : take_memory(d, where.id, bytes, address)) {
+        constexpr int no_memory = 2;
+        return fault == no_memory ? out_of_memory("device memory") : d.failed(fault, "device");
     }
     const tensor_info info =
-        tensor_info::contiguous(memory.address(), like.dtype(), like.shape(), where).on_stream(stream);
-    auto made = tensor::own(std::move(memory), like.is_subbyte_padded() ? info.padded() : info);
+        tensor_info::contiguous(reinterpret_cast<void*>(address), like.dtype(), like.shape(), where)
+            .on_stream(stream);
+    auto made = tensor::own(like.is_subbyte_padded() ? info.padded() : info, freeing{&d, where});
     // Freeing waits for a device that is busy: then a thread does it.
     if (made) made->owner() = released_late(std::move(made->owner()), where);
     return made;
 }
 
 /// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
-/// go up, and few enough of them. False when they cannot.
-class row_copy {
+/// go up, and few enough of them.
+class row_copy : tenon::detail::joined_axes {
 public:
-    explicit row_copy(const tensor_ref& from) noexcept : item_(from.itemsize()) {
-        std::int64_t step = 1;  // of the compact target
-        for (std::size_t i = static_cast<std::size_t>(from.ndim()); i-- > 0;) {
-            const axis a{from.shape(i), from.stride(i), step};
-            step *= a.extent;  // at most the number of elements
-            if (a.extent == 1) continue;
-            possible_ &= a.source > 0 && a.source <= most_pitch;
-            std::int64_t reach = 0;
-            const bool follows = rank_ != 0 &&
-                                 !tenon::detail::mul_overflows(last().source, last().extent, reach) &&
-                                 a.source == reach;
-            if (follows)
-                last().extent *= a.extent;
-            else
-                axes_[rank_++] = a;
+    explicit row_copy(const tensor_ref& from) noexcept : joined_axes(from), item_(from.itemsize()) {
+        if (rank == 0 || axes[0].stride != 1) {  // rows of one element
+            std::copy_backward(axes.begin(), axes.begin() + rank, axes.begin() + rank + 1);
+            axes[0] = {1, 1};
+            ++rank;
         }
-        if (rank_ == 0 || axes_[0].source != 1) {  // rows of one element
-            std::copy_backward(axes_.begin(), axes_.begin() + rank_, axes_.begin() + rank_ + 1);
-            axes_[0] = {1, 1, 1};
-            ++rank_;
-        }
-        for (std::size_t i = 2; i < rank_; ++i) calls_ *= axes_[i].extent;  // as above
-        if (!possible_) return;
-        const std::int64_t row = axes_[0].extent * item_;
-        if (rank_ > 1) possible_ &= axes_[1].source * item_ >= row && axes_[1].source * item_ <= most_pitch;
-        possible_ &= calls_ <= most_calls && row <= most_pitch;
+        if (rank == 1) axes[rank++] = {1, axes[0].extent};
+        for (std::size_t i = 2; i < rank; ++i) calls_ *= axes[i].extent;  // at most the number of elements
     }
-    [[nodiscard]] bool is_possible() const noexcept { return possible_; }
+    [[nodiscard]] bool is_possible() const noexcept {
+        // The largest distance between rows that drivers take, and so many calls that the host would be
+        // quicker.
+        constexpr std::int64_t most_pitch = (std::int64_t{1} << 31U) - 1;
+        constexpr std::int64_t most_calls = 4096;
+        for (std::size_t i = 0; i < rank; ++i)
+            if (axes[i].stride <= 0 || axes[i].stride > most_pitch) return false;
+        const std::int64_t row = axes[0].extent * item_;
+        const std::int64_t pitch = axes[1].stride * item_;
+        return calls_ <= most_calls && row <= pitch && pitch <= most_pitch;
+    }
 
     [[nodiscard]] int run(const driver& d, std::uintptr_t to, std::uintptr_t from,
                           void* stream) const noexcept {
-        std::array<std::int64_t, static_cast<std::size_t>(max_rank) + 1> index{};
+        copy_2d rows;
+        rows.width_in_bytes = static_cast<std::size_t>(axes[0].extent * item_);
+        rows.height = static_cast<std::size_t>(axes[1].extent);
+        rows.source.pitch = static_cast<std::size_t>(axes[1].stride * item_);
+        rows.target.pitch = rows.width_in_bytes;
+        rows.target.device = to;
         for (std::int64_t call = 0; call < calls_; ++call) {
             std::int64_t source = 0;
-            std::int64_t target = 0;
-            for (std::size_t i = 2; i < rank_; ++i) {
-                source += index[i] * axes_[i].source;
-                target += index[i] * axes_[i].target;
+            std::int64_t rest = call;
+            for (std::size_t i = 2; i < rank; ++i) {
+                source += rest % axes[i].extent * axes[i].stride;
+                rest /= axes[i].extent;
             }
-            copy_2d rows;
             rows.source.device = from + static_cast<std::uintptr_t>(source * item_);
-            rows.target.device = to + static_cast<std::uintptr_t>(target * item_);
-            rows.width_in_bytes = static_cast<std::size_t>(axes_[0].extent * item_);
-            rows.height = rank_ > 1 ? static_cast<std::size_t>(axes_[1].extent) : 1;
-            rows.source.pitch =
-                rank_ > 1 ? static_cast<std::size_t>(axes_[1].source * item_) : rows.width_in_bytes;
-            rows.target.pitch =
-                rank_ > 1 ? static_cast<std::size_t>(axes_[1].target * item_) : rows.width_in_bytes;
             if (const int fault = d.copy_rows(&rows, stream)) return fault;
-            for (std::size_t i = 2; i < rank_; ++i) {
-                if (++index[i] < axes_[i].extent) break;
-                index[i] = 0;
-            }
+            rows.target.device += rows.width_in_bytes * rows.height;
         }
         return 0;
     }
 
 private:
-    struct axis {
-        std::int64_t extent, source, target;
-    };
-    axis& last() noexcept { return axes_[rank_ - 1]; }
-    // The largest distance between rows that drivers take, and so many calls that the host would be quicker.
-    static constexpr std::int64_t most_pitch = (std::int64_t{1} << 31U) - 1;
-    static constexpr std::int64_t most_calls = 4096;
-
     std::int64_t item_;
     std::int64_t calls_ = 1;
-    std::size_t rank_ = 0;
-    bool possible_ = true;
-    std::array<axis, static_cast<std::size_t>(max_rank) + 1> axes_{};  // the fastest first
 };
 
 /// Whether memory can be made there by a driver, for work on the stream.
 [[nodiscard]] inline result<void> check_target(device where, void* stream) noexcept {
     if (!where.has_streams())
         return refused("device", "a driver makes memory of its devices alone", where.type);
-    if (!may_be_stream(stream))
-        return malformed("stream", "it is no stream's handle", reinterpret_cast<std::intptr_t>(stream));
-    return {};
-}
-
-[[nodiscard]] inline error packed_with_gaps() noexcept {
-    return refused("strides", "packed sub-byte elements can only be copied when contiguous")
-        .with_advice("make it contiguous first");
-}
-[[nodiscard]] inline bool is_packed(const tensor_ref& t) noexcept {
-    return t.dtype().is_subbyte() && !t.is_subbyte_padded();
+    return check_stream(stream);
 }
 
 }  // namespace detail_memory
@@ -228,11 +178,9 @@ private:
     const auto planned = tenon::detail::plan_allocation(type, shape, false);
     if (!planned) return planned.error();
     if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
-    const auto found = driver::needed_for(where, "device");
-    if (!found) return found.error();
-    const context_scope here(**found, where.id, context_scope::missing::create);
-    if (here.fault != 0) return (*found)->failed(here.fault, "device");
-    return detail_memory::room_for(**found, *planned, where, stream);
+    const context_scope here(where, "device", context_scope::missing::create);
+    if (!here.entered()) return here.entered().error();
+    return detail_memory::room_for(here.functions(), *planned, where, stream);
 }
 
 /// A compact copy of a GPU's memory on the host, complete when it is there: everything queued on the device
@@ -244,23 +192,22 @@ private:
         if (made) made->mark_copied();
         return made;
     }
-    const bool packed = detail_memory::is_packed(t);
-    if (packed && !t.is_c_contiguous()) return detail_memory::packed_with_gaps();
-    const auto found = driver::needed_for(t.device(), "device");
-    if (!found) return found.error();
-    const driver& d = **found;
+    const auto packed = tenon::detail::is_packed(t);
+    if (!packed) return packed.error();
+    if (const auto found = driver::needed_for(t.device(), "device"); !found) return found.error();
     const auto span = touched_span(t.shape(), t.strides());
     if (!span) return refused("strides", "the elements lie too far apart");
     if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
-    const std::int64_t bytes = packed ? t.nbytes() : (span->high - span->low + 1) * t.itemsize();
+    const std::int64_t bytes = *packed ? t.nbytes() : (span->high - span->low + 1) * t.itemsize();
     auto room = tenon::allocate(dtype_of<std::uint8_t>, axes(bytes));
     if (!room) return room.error();
     const std::uintptr_t lowest =
         reinterpret_cast<std::uintptr_t>(t.data()) + static_cast<std::uintptr_t>(span->low * t.itemsize());
     {
-        const context_scope here(d, t.device().id, context_scope::missing::create);
-        int fault = here.fault;
-        if (fault == 0) fault = d.context_synchronize();
+        const context_scope here(t.device(), "device", context_scope::missing::create);
+        if (!here.entered()) return here.entered().error();
+        const driver& d = here.functions();
+        int fault = d.context_synchronize();
         if (fault == 0) fault = d.copy_to_host(room->data(), lowest, static_cast<std::size_t>(bytes));
         if (fault != 0) return d.failed(fault, "device");
     }
@@ -278,26 +225,22 @@ private:
 [[nodiscard]] inline result<tensor> put(const tensor_ref& t, device to, void* stream,
                                         copy_watch watch = {}) noexcept {
     if (auto ok = detail_memory::check_target(to, stream); !ok) return ok.error();
-    const auto found = driver::needed_for(to, "device");
-    if (!found) return found.error();
-    const driver& d = **found;
-    std::optional<tensor> compact;
+    if (const auto found = driver::needed_for(to, "device"); !found) return found.error();
     if (!t.is_c_contiguous()) {
-        auto made = copy_to_host(t, watch);
-        if (!made) return made.error();
-        compact.emplace(std::move(*made));
+        auto compact = copy_to_host(t, watch);
+        return compact ? put(*compact, to, stream) : std::move(compact);
     }
-    const tensor_ref& from = compact ? static_cast<const tensor_ref&>(*compact) : t;
-    const context_scope here(d, to.id, context_scope::missing::create);
-    if (here.fault != 0) return d.failed(here.fault, "device");
-    auto made = detail_memory::room_for(d, from, to, stream);
+    const context_scope here(to, "device", context_scope::missing::create);
+    if (!here.entered()) return here.entered().error();
+    const driver& d = here.functions();
+    auto made = detail_memory::room_for(d, t, to, stream);
     if (made) made->mark_copied();
-    if (!made || from.empty()) return made;
+    if (!made || t.empty()) return made;
     const beside_capture relaxed(d);
     // Returns when the host's memory has been read, and not before: but for what the device still has to do
     // with it, which comes before anything that is queued later on any stream that waits for the default one.
-    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), from.data(),
-                                 static_cast<std::size_t>(from.nbytes()));
+    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), t.data(),
+                                 static_cast<std::size_t>(t.nbytes()));
     if (fault == 0) fault = d.stream_synchronize(default_stream(to));
     if (fault != 0) return d.failed(fault, "device");
     return made;
@@ -306,30 +249,29 @@ private:
 /// A compact copy of a GPU's memory on the same GPU, made on the stream, for which the host does not wait
 /// unless the elements lie in an order that only the host can undo.
 [[nodiscard]] inline result<tensor> copy_on_device(const tensor_ref& t, void* stream) noexcept {
-    const auto found = driver::needed_for(t.device(), "device");
-    if (!found) return found.error();
-    const driver& d = **found;
-    stream = named_stream(t.device(), stream);
-    const bool packed = detail_memory::is_packed(t);
-    if (packed && !t.is_c_contiguous()) return detail_memory::packed_with_gaps();
-    if (auto ok = detail_memory::check_target(t.device(), stream); !ok) return ok.error();
+    const device where = t.device();
+    if (const auto found = driver::needed_for(where, "device"); !found) return found.error();
+    stream = named_stream(where, stream);
+    const auto packed = tenon::detail::is_packed(t);
+    if (!packed) return packed.error();
+    if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
+    std::optional<detail_memory::row_copy> rows;
     if (!t.empty()) {
         if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
+        if (!t.is_c_contiguous()) rows.emplace(t);
     }
-    const bool by_rows = !t.empty() && !t.is_c_contiguous();
-    std::optional<detail_memory::row_copy> rows;
-    if (by_rows) rows.emplace(t);
-    if (by_rows && !rows->is_possible()) {
+    if (rows && !rows->is_possible()) {
         auto fetched = fetch(t);
-        return fetched ? put(*fetched, t.device(), stream) : std::move(fetched);
+        return fetched ? put(*fetched, where, stream) : std::move(fetched);
     }
-    const context_scope here(d, t.device().id, context_scope::missing::create);
-    if (here.fault != 0) return d.failed(here.fault, "device");
+    const context_scope here(where, "device", context_scope::missing::create);
+    if (!here.entered()) return here.entered().error();
+    const driver& d = here.functions();
     if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
         return refused("stream", "it is being captured into a graph, which would write to the copy again")
             .with_advice("copy with the library that captures");
     }
-    auto made = detail_memory::room_for(d, t, t.device(), stream);
+    auto made = detail_memory::room_for(d, t, where, stream);
     if (made) made->mark_copied();
     if (!made || t.empty()) return made;
     const auto to = reinterpret_cast<std::uintptr_t>(made->data());

@@ -1,12 +1,6 @@
 // src/gpu/until_done.hpp: memory kept alive until a GPU has done what is queued with it.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/tensor/keep_alive.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 #include "../memory/blocking.hpp"
 #include "../standard.hpp"
 #include "stream_order.hpp"
@@ -16,97 +10,42 @@ namespace tenon::gpu {
 namespace detail_done {
 
 /// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
-/// memory may be let go of in the middle of a capture, which the calls below would end. The layer that knows
-/// the libraries sets it; a capture on another thread goes unnoticed.
-using capture_question = bool (*)(const driver& d, device where) noexcept;
+/// memory may be let go of in the middle of a capture, which the calls below would end. A capture on another
+/// thread goes unnoticed.
+using capture_question = int (*)(abi::dl_device where);
 
-TENON_PRIVATE inline std::atomic<capture_question>& capture_watch() noexcept {
-    static constinit std::atomic<capture_question> known{nullptr};
+/// First the one for the libraries that this module knows, which the layer sets that knows them; then those
+/// of other modules that have handed memory to this one. Those that come last are not asked.
+[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question>, 17>&
+capture_questions() noexcept {
+    static constinit std::array<std::atomic<capture_question>, 17> known{};
     return known;
 }
-
-/// The same for the libraries that another module knows, which has handed memory to this one.
-using capture_question_of_module = int (*)(abi::dl_device where);
-
-/// Of the modules in a process, those that come last are not asked.
-[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question_of_module>, 16>&
-watches_of_modules() noexcept {
-    static constinit std::array<std::atomic<capture_question_of_module>, 16> known{};
-    return known;
-}
-inline void watch_for_module(capture_question_of_module ask) noexcept {
-    for (auto& place : watches_of_modules()) {
-        capture_question_of_module there = place.load(std::memory_order_relaxed);
+inline void watch_for_module(capture_question ask) noexcept {
+    for (auto& place : std::span(capture_questions()).subspan(1)) {
+        capture_question there = place.load(std::memory_order_relaxed);
         if (there == ask || (there == nullptr && place.compare_exchange_strong(there, ask))) return;
     }
 }
 
 /// What this module answers others.
 inline int is_any_captured_here(abi::dl_device where) noexcept {
-    const capture_question ask = capture_watch().load();
-    const driver* const d = ask != nullptr ? driver::of(device(where)) : nullptr;
-    return d != nullptr && ask(*d, device(where)) ? 1 : 0;
+    const capture_question ask = capture_questions().front().load();
+    return ask != nullptr ? ask(where) : 0;
 }
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
-    const capture_question ask = capture_watch().load();
-    if (ask != nullptr && ask(d, where)) return true;
-    for (const auto& place : watches_of_modules()) {
-        const capture_question_of_module of_module = place.load();
-        if (of_module == nullptr) break;
-        if (of_module(where.to_abi()) != 0) return true;
-    }
-    return false;
+    return std::ranges::any_of(capture_questions(), [&](const auto& place) {
+        const capture_question ask = place.load();
+        return ask != nullptr && ask(where.to_abi()) != 0;
+    });
 }
 
-/// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the list is never
+/// What waits for a GPU. A thread of its own waits with it and ends when nothing is left; the lists are never
 /// destroyed, because the thread may outlive everything else.
 class waiting_room {
 public:
-    /// Lets go of `owner` once the event has been reached. `event` was recorded on `where`.
-    static void add(keep_alive&& owner, ready_event&& event, device where) noexcept {
-        entry late{std::move(owner), std::move(event), where};
-        try {
-            waiting_room& room = get();
-            const std::lock_guard<std::mutex> lock(room.mutex_);
-            room.entries_.push_back(std::move(late));
-            if (!room.is_running_) {
-                std::thread([&room] { room.work(); }).detach();
-                room.is_running_ = true;
-            }
-            return;
-        } catch (...) {  // NOLINT(bugprone-empty-catch): there is no thread, or no memory
-        }
-        get().drain();
-        late.finish();
-    }
-
-    /// Lets go of `owner` when that is possible without ending a capture: at a later release.
-    static void postpone(keep_alive&& owner, device where) noexcept try {
-        waiting_room& room = get();
-        entry late{std::move(owner), {}, where};  // outlives the lock: without memory it is let go of here
-        const std::lock_guard<std::mutex> lock(room.mutex_);
-        room.postponed_.push_back(std::move(late));
-        postponed_count().fetch_add(1);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): as said above
-    }
-    [[nodiscard]] static bool has_postponed() noexcept { return postponed_count().load() != 0; }
-    /// What was postponed, to be tried again.
-    template <class Again>
-    static void retry(Again&& again) noexcept {
-        waiting_room& room = get();
-        std::vector<entry> earlier;
-        {
-            const std::lock_guard<std::mutex> lock(room.mutex_);
-            if (room.postponed_.empty()) return;
-            earlier.swap(room.postponed_);
-            postponed_count().store(0);
-        }
-        for (entry& e : earlier) again(std::move(e.owner), e.where);
-    }
-
-private:
     struct entry {
         keep_alive owner;
         ready_event event;
@@ -119,34 +58,53 @@ private:
         }
     };
 
-    [[nodiscard]] bool next(entry& out) noexcept {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (entries_.empty()) {
-            is_running_ = false;
-            return false;
+    /// Lets go of `owner` once the event has been reached. `event` was recorded on `where`.
+    static void add(keep_alive&& owner, ready_event&& event, device where) noexcept {
+        entry late{std::move(owner), std::move(event), where};
+        waiting_room& room = get();
+        try {
+            const std::lock_guard<std::mutex> lock(room.mutex_);
+            room.entries_.push_back(std::move(late));
+            if (!room.is_running_) {
+                std::thread([&room] { room.work(); }).detach();
+                room.is_running_ = true;
+            }
+            return;
+        } catch (...) {  // NOLINT(bugprone-empty-catch): there is no thread, or no memory
         }
-        out = std::move(entries_.front());
-        entries_.erase(entries_.begin());
-        return true;
-    }
-    void work() noexcept {
-        entry late;
-        while (next(late)) late.finish();
-    }
-    /// Where no thread can be had, the caller waits.
-    void drain() noexcept {
-        std::vector<entry> all;
-        {
-            const std::lock_guard<std::mutex> lock(mutex_);
-            if (is_running_) return;
-            all.swap(entries_);
-        }
-        for (entry& e : all) e.finish();
+        // The caller waits.
+        late.finish();
+        room.work();
     }
 
-    TENON_PRIVATE static std::atomic<std::size_t>& postponed_count() noexcept {
-        static constinit std::atomic<std::size_t> count{0};
-        return count;
+    /// Lets go of `owner` when that is possible without ending a capture: at a later release.
+    static void postpone(keep_alive&& owner, device where) noexcept try {
+        waiting_room& room = get();
+        entry late{std::move(owner), {}, where};  // outlives the lock: without memory it is let go of here
+        const std::lock_guard<std::mutex> lock(room.mutex_);
+        room.postponed_.push_back(std::move(late));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): as said above
+    }
+    /// What was postponed, to be tried again.
+    [[nodiscard]] static std::vector<entry> take_postponed() noexcept {
+        waiting_room& room = get();
+        const std::lock_guard<std::mutex> lock(room.mutex_);
+        return std::exchange(room.postponed_, {});
+    }
+
+private:
+    void work() noexcept {
+        for (;;) {
+            entry late;
+            {
+                const std::lock_guard<std::mutex> lock(mutex_);
+                is_running_ = !entries_.empty();
+                if (!is_running_) return;
+                late = std::move(entries_.front());
+                entries_.erase(entries_.begin());
+            }
+            late.finish();
+        }
     }
     TENON_PRIVATE static waiting_room& get() noexcept {
         alignas(waiting_room) static std::byte place[sizeof(waiting_room)];
@@ -161,16 +119,17 @@ private:
 };
 
 /// Lets go of one owner, now or later; false when it had to be postponed.
-inline bool let_go(const driver& d, keep_alive&& owner, device where) noexcept {
+inline bool let_go(keep_alive&& owner, device where) noexcept {
     keep_alive held = std::move(owner);
-    const context_scope here(d, where.id);
-    if (here.fault != 0 || !here.exists) return true;
+    const context_scope here(where, "device");
+    if (!here.entered() || !here.exists()) return true;
+    const driver& d = here.functions();
     ready_event all;
     const bool is_captured = is_capture_going_on(d, where);
     if (!is_captured && d.context_record == nullptr) {
         // HIP or an older driver: nothing less than waiting will do.
         tenon::detail::blocking([&] { (void)d.context_synchronize(); });
-    } else if (is_captured || all.record_all(d, here.get()) != 0) {
+    } else if (is_captured || all.record_all(d, here.context()) != 0) {
         waiting_room::postpone(std::move(held), where);
         return false;
     } else if (all.query() != 0) {
@@ -179,25 +138,18 @@ inline bool let_go(const driver& d, keep_alive&& owner, device where) noexcept {
     return true;
 }
 
-/// Lets go of what had to wait for a capture to end, each by the driver of its own device.
-inline void try_postponed() noexcept {
-    if (!waiting_room::has_postponed()) return;
-    waiting_room::retry([](keep_alive&& earlier, device there) {
-        if (const auto found = driver::needed_for(there, "device"))
-            (void)let_go(**found, std::move(earlier), there);
-    });
-}
-
 }  // namespace detail_done
 
 /// Lets go of `owner` when everything that is now queued on the device is done, at once if it is idle. For
 /// memory whose last reader is a stream that may be gone by now.
 inline void release_after_device(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
-    const auto found = driver::needed_for(where, "device");
-    if (!found) return;  // nothing can be pending, or this is a child of fork, in which nothing may be asked
+    // Nothing can be pending, or this is a child of fork, in which nothing may be asked and no lock taken.
+    if (driver::usable_for(where) == nullptr) return;
     // What was postponed has to wait on if this has: not all of it is tried again each time.
-    if (detail_done::let_go(**found, std::move(mine), where)) detail_done::try_postponed();
+    if (!detail_done::let_go(std::move(mine), where)) return;
+    for (auto& earlier : detail_done::waiting_room::take_postponed())
+        (void)detail_done::let_go(std::move(earlier.owner), earlier.where);
 }
 
 namespace detail_done {

@@ -1,8 +1,7 @@
 // src/memory/allocate.cpp: fresh host memory, in large pages where that pays.
 #include <tenon/memory/allocate.hpp>
 #include "../standard.hpp"
-#include "large_pages.hpp"
-#include "plan.hpp"
+#include "allocation.hpp"
 
 namespace tenon {
 

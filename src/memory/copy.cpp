@@ -24,9 +24,7 @@ inline void copy_shared(const copy_plan& plan, std::int64_t first, std::int64_t 
         const std::int64_t to = std::min(end, from + share);
         try {
             helpers[started] = std::thread([&plan, from, to, target] { plan.copy(from, to, target); });
-        } catch (const std::system_error&) {
-            break;
-        } catch (const std::bad_alloc&) {
+        } catch (const std::exception&) {  // no thread, or no memory for one
             break;
         }
         ++started;
@@ -44,18 +42,13 @@ TENON_INLINE result<tensor> copy_to_host(const tensor_ref& from, copy_watch watc
         return refused("device", "only host memory can be copied here", from.device().type)
             .with_advice("ask the producing library for a copy on the CPU");
     }
-    const bool packed = from.dtype().is_subbyte() && !from.is_subbyte_padded();
-    if (packed && !from.is_c_contiguous()) {
-        return refused("strides", "packed sub-byte elements can only be copied when contiguous")
-            .with_advice("make it contiguous first");
-    }
+    const auto packed = detail::is_packed(from);
+    if (!packed) return packed.error();
     auto made = allocate(from.dtype(), from.shape(), from.is_subbyte_padded());
-    if (!made || from.empty()) {
-        if (made) made->mark_copied();
-        return made;
-    }
+    if (made) made->mark_copied();
+    if (!made || from.empty()) return made;
     auto* const target = static_cast<std::byte*>(made->data());
-    if (packed) {
+    if (*packed) {
         std::memcpy(target, from.data(), static_cast<std::size_t>(from.nbytes()));
     } else {
         const detail::copy_plan plan(from);
@@ -67,7 +60,6 @@ TENON_INLINE result<tensor> copy_to_host(const tensor_ref& from, copy_watch watc
                                 target);
         }
     }
-    made->mark_copied();
     return made;
 }
 

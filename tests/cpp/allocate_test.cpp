@@ -17,7 +17,7 @@
 
 #include <tenon/memory/allocate.hpp>
 
-#include "../../src/memory/large_pages.hpp"
+#include "../../src/memory/allocation.hpp"
 
 #include "support.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "../../src/memory/executable.hpp"
+#include "../../src/memory/addresses.hpp"
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif

@@ -2,10 +2,7 @@
 // it is done.
 #pragma once
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon::gpu {
 

@@ -6,10 +6,6 @@
 #include <new>
 
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_info.hpp>
-#include <tenon/value/axes.hpp>
-#include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
 
 namespace tenon {
 

@@ -2,9 +2,7 @@
 // threads where that pays.
 #pragma once
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 

@@ -26,7 +26,7 @@ namespace detail {
         return malformed("stream", "it is neither 1, 2 nor a stream handle", number);
     }
     void* const stream = reinterpret_cast<void*>(static_cast<std::intptr_t>(number));
-    if (!gpu::may_be_stream(stream)) return malformed("stream", "it is no stream's handle", number);
+    if (auto ok = gpu::check_stream(stream); !ok) return ok.error();
     return stream;
 }
 

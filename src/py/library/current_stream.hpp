@@ -66,7 +66,7 @@ private:
             Function none = nullptr;
             if (place.load(std::memory_order_relaxed) == ask) return;
             if (place.compare_exchange_strong(none, ask)) {
-                gpu::detail_done::capture_watch().store(&is_any_capturing);
+                gpu::detail_done::capture_questions().front().store(&is_any_capturing);
                 return;
             }
         }
@@ -101,22 +101,26 @@ private:
         }
         return false;
     }
-    static bool is_any_capturing(const gpu::driver& d, device where) noexcept {
-        if (ask_tables(free(where), d, where, false)) return true;
-        if (attached_thread_state() == nullptr) return false;
+    static int is_any_capturing(abi::dl_device asked) noexcept {
+        const device where(asked);
+        const gpu::driver* const known = gpu::driver::of(where);
+        if (known == nullptr) return 0;
+        const gpu::driver& d = *known;
+        if (ask_tables(free(where), d, where, false)) return 1;
+        if (attached_thread_state() == nullptr) return 0;
         const error_guard keep;
-        if (ask_tables(tables(where), d, where, true)) return true;
+        if (ask_tables(tables(where), d, where, true)) return 1;
         for (const std::atomic<library_stream>& place : functions(where)) {
             const library_stream ask = place.load();
             if (ask == nullptr) break;
             try {
                 const std::intptr_t stream = foreign_code([&] { return ask(where.id); });
-                if (is_captured(d, reinterpret_cast<void*>(stream))) return true;
+                if (is_captured(d, reinterpret_cast<void*>(stream))) return 1;
             } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
             }
             PyErr_Clear();
         }
-        return false;
+        return 0;
     }
 };
 

@@ -1,6 +1,7 @@
-// src/memory/large_pages.hpp: large pages behind large memory, where the system gives them.
+// src/memory/allocation.hpp: what comes before an allocation, and large pages behind a large one.
 #pragma once
 
+#include <tenon/tensor/tensor.hpp>
 #include "../standard.hpp"
 
 #if defined(__linux__)
@@ -8,6 +9,15 @@
 #endif
 
 namespace tenon::detail {
+
+/// A tensor of this type and shape at an address that any allocation may have: what is wrong shows before
+/// anything is allocated.
+[[nodiscard]] inline result<tensor> plan_allocation(element_type type, const axes& shape,
+                                                    bool padded) noexcept {
+    const tensor_info info =
+        tensor_info::contiguous(reinterpret_cast<void*>(std::uintptr_t{4096}), type, shape);
+    return tensor::own(padded ? info.padded() : info, keep_alive());
+}
 
 /// From here on large pages pay: the kernel clears and maps memory by pages when it is first written to, and
 /// that takes longer than the writing. NumPy begins with as much.

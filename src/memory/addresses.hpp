@@ -1,0 +1,60 @@
+// src/memory/addresses.hpp: whether what lies at an address that came from elsewhere can be read, or
+// executed.
+#pragma once
+
+#include <tenon/detail/plausible.hpp>
+#include "../standard.hpp"
+
+#if defined(__linux__)
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#endif
+
+namespace tenon::detail {
+
+/// Whether a struct of `Size` bytes can lie there. The system is asked, which takes as long as a few hundred
+/// instructions: for what is looked at once. Where it cannot answer, the address is believed.
+template <std::size_t Size>
+[[nodiscard]] bool is_readable(const void* address) noexcept {
+    if (is_implausible(address) || reinterpret_cast<std::uintptr_t>(address) % alignof(void*) != 0)
+        return false;
+#if defined(__linux__)
+    char copy[Size];
+    const iovec to{copy, Size};
+    const iovec from{const_cast<void*>(address), Size};
+    const ssize_t read = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    return read == static_cast<ssize_t>(Size) || (read < 0 && errno != EFAULT);
+#else
+    return true;
+#endif
+}
+
+/// Whether each address, where there is one, is in memory that can be executed. The system is asked, which
+/// takes as long as reading a file of some hundred lines: for what is looked at once. Where it cannot answer,
+/// the addresses are believed.
+[[nodiscard]] inline bool are_executable([[maybe_unused]] std::span<const void* const> addresses) noexcept {
+#if defined(__linux__)
+    // This process's memory, "from-to rwxp ..." a line.
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> map(std::fopen("/proc/self/maps", "re"),
+                                                              &std::fclose);
+    if (map == nullptr) return true;
+    std::ptrdiff_t missing = std::ranges::count_if(addresses, [](const void* a) { return a != nullptr; });
+    std::uintptr_t from = 0, to = 0;
+    char may_execute = '-';
+    while (missing > 0 &&
+           std::fscanf(map.get(), "%" SCNxPTR "-%" SCNxPTR " %*2c%c%*[^\n]", &from, &to, &may_execute) == 3) {
+        missing -= std::ranges::count_if(addresses, [&](const void* address) {
+            const auto at = reinterpret_cast<std::uintptr_t>(address);
+            return address != nullptr && may_execute == 'x' && at >= from && at < to;
+        });
+    }
+    return missing == 0;
+#else
+    return true;
+#endif
+}
+
+}  // namespace tenon::detail
