@@ -8,13 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/device_view.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/tensor/view.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 
@@ -23,8 +17,6 @@ template <class... Fns>
 struct overloaded : Fns... {
     using Fns::operator()...;
 };
-template <class... Fns>
-overloaded(Fns...) -> overloaded<Fns...>;
 
 /// Calls `fn` and wraps what it returns, so that `void` is a result too.
 template <class R, class Fn, class... Args>
@@ -58,16 +50,14 @@ using returned_t =
 /// must return the same type; the error says which constraint of the window was not met.
 template <class T = const void, int Rank = dynamic_rank, class... Fns>
 [[nodiscard]] auto dispatch(const tensor_ref& t, Fns... fns) {
-    detail::overloaded chosen{std::move(fns)...};
+    detail::overloaded<Fns...> chosen{std::move(fns)...};
     using host = view<T, Rank>;
     using accelerator = device_view<T, Rank>;
     using R = detail::returned_t<decltype(chosen), std::tuple<host>, std::tuple<accelerator>>;
-    if (t.device().is_host_accessible()) {
-        auto window = host::from(t);
+    const auto run = [&](auto window) {
         return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
-    }
-    auto window = accelerator::from(t);
-    return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
+    };
+    return t.device().is_host_accessible() ? run(host::from(t)) : run(accelerator::from(t));
 }
 
 // --- several tensors at once ------------------------------------------------------------------------
@@ -124,6 +114,7 @@ public:
         }
         return memory_space::accelerator;
     }
+
     /// Calls `fn` with a window on each of them.
     template <class R, class... Windows, class Fn>
     [[nodiscard]] result<R> call(Fn& fn) const {
@@ -161,7 +152,7 @@ void together(const Args&...) TENON_DELETED("together takes arrays, and tensors 
 /// the first that is elsewhere, or that is not what its window wants, counted from 1.
 template <class... Args, class... Fns>
 [[nodiscard]] auto dispatch(const detail::group<Args...>& tensors, Fns... fns) {
-    detail::overloaded chosen{std::move(fns)...};
+    detail::overloaded<Fns...> chosen{std::move(fns)...};
     using R = detail::returned_t<decltype(chosen), std::tuple<detail::host_window<Args>...>,
                                  std::tuple<detail::device_window<Args>...>>;
     const result<memory_space> place = tensors.place();
