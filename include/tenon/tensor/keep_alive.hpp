@@ -1,7 +1,6 @@
 // tenon/tensor/keep_alive.hpp: what keeps a tensor's memory alive, says what it is, and releases it once.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <type_traits>

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
-#if defined(__STDCPP_BFLOAT16_T__)
+#if defined(__STDCPP_FLOAT16_T__) || defined(__STDCPP_BFLOAT16_T__)
 #include <stdfloat>
 #endif
 
