@@ -62,15 +62,22 @@ constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcep
         if (!e.buffer_format.empty() && e.buffer_format == format) return &e;
     return nullptr;
 }
+
+/// The marks of byte order a buffer format may begin with.
+constexpr bool is_order_mark(char c) noexcept {
+    return c == '@' || c == '=' || c == '<' || c == '>' || c == '!';
+}
 }  // namespace detail
 
 /// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
 /// a structure, a repeat count, a pointer or a string is not an element type.
 [[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
                                                                std::size_t itemsize) noexcept {
-    const char start = s.empty() ? '\0' : s[0];
-    const bool is_marked = start == '@' || start == '=' || start == '<' || start == '>' || start == '!';
-    if (is_marked) s.remove_prefix(1);
+    char mark = '@';
+    if (!s.empty() && detail::is_order_mark(s[0])) {
+        mark = s[0];
+        s.remove_prefix(1);
+    }
     // Letters whose size depends on the platform or the mark, and 'c' (one raw byte), are respelled first.
     const char first = s.size() == 1 ? s[0] : '\0';
     if (first == 'l' || first == 'n') s = itemsize == 8 ? "q" : itemsize == 4 && first == 'l' ? "i" : "x";
@@ -80,7 +87,7 @@ constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcep
     const dtype_entry* const entry = detail::find_buffer_format(s);
     if (entry == nullptr) return {{}, format_fault::unsupported};
     if (entry->type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
-    if (!detail::is_native_order(is_marked ? start : '@', itemsize)) return {{}, format_fault::byte_swapped};
+    if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
     return {entry->type};
 }
 
