@@ -1,5 +1,4 @@
-// src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in the project that uses
-// it.
+// src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in each project.
 #include "for_size.hpp"
 
 #include "gpu/stream.cpp"

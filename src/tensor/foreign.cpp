@@ -22,16 +22,15 @@ inline error no_deleter() noexcept { return malformed("deleter", "the pointer ca
 }  // namespace detail
 
 TENON_INLINE void foreign::call_deleter(void* managed, bool versioned) noexcept try {
+    const auto call = [](auto* m) {
+        if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
+            foreign_code([&] { m->deleter(m); });
+    };
     if (cannot_be(managed)) return;
-    if (versioned) {
-        auto* m = static_cast<abi::managed_tensor_versioned*>(managed);
-        if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
-            foreign_code([&] { m->deleter(m); });
-    } else {
-        auto* m = static_cast<abi::managed_tensor*>(managed);
-        if (!detail::is_implausible(reinterpret_cast<const void*>(m->deleter)))
-            foreign_code([&] { m->deleter(m); });
-    }
+    if (versioned)
+        call(static_cast<abi::managed_tensor_versioned*>(managed));
+    else
+        call(static_cast<abi::managed_tensor*>(managed));
 } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
 }
 

@@ -1,16 +1,8 @@
-// src/tensor/managed.hpp: a tensor leaves as DLPack's managed struct, in one allocation, for any C
-// consumer.
+// src/tensor/managed.hpp: a tensor leaves as DLPack's managed struct, in one allocation.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_info.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/tensor/validate.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 #include "../standard.hpp"
 
 namespace tenon {
@@ -46,11 +38,9 @@ struct managed_block : release_chain::link {
     }
     static void let_go(release_chain::link* self) noexcept {
         auto* const block = static_cast<managed_block*>(self);
-        {
-            const keep_alive owner = std::move(block->owner);
-            block->~managed_block();
-            std::free(block);
-        }
+        const keep_alive owner = std::move(block->owner);
+        block->~managed_block();
+        std::free(block);
     }
 };
 

@@ -16,9 +16,6 @@ TENON_INLINE error device_unmet(device got, device wanted) noexcept {
         return refused("device", "another kind of device is needed", got.type, wanted.type);
     return refused("device", "another device of this kind is needed", got.id, wanted.id);
 }
-TENON_INLINE error kind_unmet(device got, std::int32_t wanted) noexcept {
-    return refused("device", "another kind of device is needed", got.type, wanted);
-}
 TENON_INLINE error shape_unmet(extents got, extents wanted) noexcept {
     if (got.size() != wanted.size()) {
         return refused("ndim", "another number of axes is needed", static_cast<std::int64_t>(got.size()),

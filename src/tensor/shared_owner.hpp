@@ -7,7 +7,7 @@
 namespace tenon::detail {
 
 /// What several tensors keep alive together, until the last of them lets go.
-struct shared_owner : release_chain::link {
+struct shared_owner : release_chain::deletable<shared_owner> {
     std::atomic<std::size_t> holders{1};
     keep_alive owner;
 
@@ -16,7 +16,6 @@ struct shared_owner : release_chain::link {
         auto* const shared = static_cast<shared_owner*>(self);
         if (shared->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_chain::run(shared);
     }
-    static void let_go(link* self) noexcept { delete static_cast<shared_owner*>(self); }
 };
 
 /// A second holder of what `owner` keeps. Nothing to keep needs none; false when there is no memory for it,

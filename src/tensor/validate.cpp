@@ -89,29 +89,21 @@ TENON_INLINE result<void> validator::check_stored(const abi::dl_tensor& t, std::
     }
     if (auto bad = check_device(where); !bad) return bad;
 
-    std::int64_t size = 1;
-    element_span span;
-    bool size_overflow = false;
-    bool span_overflow = false;
-    bool has_zero = false;
+    const extents shape(storage, n);
     for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t extent = storage[i];
-        if (extent < 0)
-            return malformed("shape", "the extent is negative", extent).at_axis(static_cast<std::int32_t>(i));
-        has_zero |= extent == 0;
-        size_overflow |= mul_overflows(size, extent, size);
-        span_overflow |= !span.extend(extent, storage[n + i]);
+        if (shape[i] < 0)
+            return malformed("shape", "the extent is negative", shape[i])
+                .at_axis(static_cast<std::int32_t>(i));
     }
-    if (has_zero) {
-        size = 0;  // whatever the other extents are
-    } else {
-        if (size_overflow) return malformed("shape", "the number of elements does not fit in 64 bits");
-        if (span_overflow) return malformed("strides", "an element lies further away than 64 bits can say");
-        if (auto bad = check_reach(t, type, where, (flags & abi::flag::subbyte_padded) != 0, size, span);
-            !bad)
-            return bad;
+    const auto size = element_count(shape);
+    if (!size) return malformed("shape", "the number of elements does not fit in 64 bits");
+    if (*size != 0) {
+        const auto span = touched_span(shape, {storage + n, n});
+        if (!span) return malformed("strides", "an element lies further away than 64 bits can say");
+        const bool padded = (flags & abi::flag::subbyte_padded) != 0;
+        if (auto bad = check_reach(t, type, where, padded, *size, *span); !bad) return bad;
     }
-    fill(t, flags, version, storage, size, out);
+    fill(t, flags, version, storage, *size, out);
     return {};
 }
 

@@ -6,14 +6,13 @@ namespace tenon {
 
 namespace detail {
 
-inline std::string hex(std::uint64_t v) {
-    static constexpr char digits[] = "0123456789abcdef";
-    std::string out;
-    do {
-        out.insert(out.begin(), digits[v & 15U]);
-        v >>= 4U;
-    } while (v != 0);
-    return "0x" + out;
+/// What came, or what was wanted, as the kind of detail has it.
+inline std::string spelled(error::detail_kind kind, std::int64_t value) {
+    if (kind == error::detail_kind::devices) return name(std::bit_cast<device>(value));
+    if (kind != error::detail_kind::got_hex) return std::to_string(value);
+    char digits[16];
+    const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
+    return "0x" + std::string(digits, end);
 }
 
 }  // namespace detail
@@ -56,23 +55,11 @@ TENON_COLD TENON_INLINE std::string error::message() const {
     if (!out.empty()) out += ": ";
     if (which != 0) out.insert(0, "tensor " + std::to_string(which) + ": ");
     out += problem;
-    switch (detail) {
-        case detail_kind::none:
-            break;
-        case detail_kind::got:
-            out.append(" (got ").append(std::to_string(got)).append(1, ')');
-            break;
-        case detail_kind::got_wanted:
-            out.append(" (got ").append(std::to_string(got));
-            out.append(", expected ").append(std::to_string(wanted)).append(1, ')');
-            break;
-        case detail_kind::got_hex:
-            out.append(" (got ").append(tenon::detail::hex(static_cast<std::uint64_t>(got))).append(1, ')');
-            break;
-        case detail_kind::devices:
-            out.append(" (got ").append(name(std::bit_cast<device>(got)));
-            out.append(", expected ").append(name(std::bit_cast<device>(wanted))).append(1, ')');
-            break;
+    if (detail != detail_kind::none) {
+        out.append(" (got ").append(tenon::detail::spelled(detail, got));
+        if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
+            out.append(", expected ").append(tenon::detail::spelled(detail, wanted));
+        out += ')';
     }
     if (advice != nullptr) out.append("; ").append(advice);
     return out;

@@ -1,7 +1,6 @@
 // src/value/formats.hpp: the neighbours' spellings of element types, read: NumPy's typestr, buffer formats.
 #pragma once
 
-#include <tenon/detail/config.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include "../standard.hpp"
 
@@ -11,20 +10,10 @@ namespace detail {
 
 /// True for a byte-order mark that means this machine's own order for elements of `itemsize` bytes.
 constexpr bool is_native_order(char mark, std::size_t itemsize) noexcept {
-    if (itemsize == 1) return true;
-    switch (mark) {
-        case '@':
-        case '=':
-            return true;
-        case '<':
-            return little_endian;
-        case '>':
-        case '!':
-            return !little_endian;
-        default:
-            return false;
-    }
+    if (itemsize == 1 || mark == '@' || mark == '=') return true;
+    return mark == '<' ? little_endian : (mark == '>' || mark == '!') && !little_endian;
 }
+
 }  // namespace detail
 
 /// Why a format string could not be read as an element type.

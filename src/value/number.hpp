@@ -1,7 +1,6 @@
 // src/value/number.hpp: what one element means: its bits, of any type of the table, as a number.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/value/dtype.hpp>
 #include "../standard.hpp"
 
@@ -18,55 +17,34 @@ struct number {
 
 namespace detail {
 
-/// A floating-point format: sign, exponent and mantissa from the high end.
+/// A floating-point format of less than 32 bits: a sign, an exponent and a mantissa from the high end.
 struct float_format {
     /// What all ones in the exponent are: infinity or NaN (ieee); numbers, but NaN where the mantissa is all
     /// ones, too (fn); numbers, and minus zero is NaN (fnuz); numbers (finite).
-    enum class specials : std::uint8_t { ieee, fn, fnuz, finite };
+    enum specials : std::uint8_t { ieee, fn, fnuz, finite };
+    std::uint8_t code;
     int exponent;  ///< bits
     int mantissa;  ///< bits
     int bias;
     specials special;
 };
 
-[[nodiscard]] constexpr std::optional<float_format> format_of(dtype type) noexcept {
-    using enum float_format::specials;
-    namespace code = abi::type_code;
-    const auto if_wide = [&](int bits, float_format f) {
-        return type.bits == bits ? std::optional(f) : std::nullopt;
-    };
-    switch (type.code) {
-        case code::float_:
-            return if_wide(16, {5, 10, 15, ieee});
-        case code::bfloat:
-            return if_wide(16, {8, 7, 127, ieee});
-        case code::float8_e3m4:
-            return if_wide(8, {3, 4, 3, ieee});
-        case code::float8_e4m3:
-            return if_wide(8, {4, 3, 7, ieee});
-        case code::float8_e4m3b11fnuz:
-            return if_wide(8, {4, 3, 11, fnuz});
-        case code::float8_e4m3fn:
-            return if_wide(8, {4, 3, 7, fn});
-        case code::float8_e4m3fnuz:
-            return if_wide(8, {4, 3, 8, fnuz});
-        case code::float8_e5m2:
-            return if_wide(8, {5, 2, 15, ieee});
-        case code::float8_e5m2fnuz:
-            return if_wide(8, {5, 2, 16, fnuz});
-        case code::float6_e2m3fn:
-            return if_wide(6, {2, 3, 1, finite});
-        case code::float6_e3m2fn:
-            return if_wide(6, {3, 2, 3, finite});
-        case code::float4_e2m1fn:
-            return if_wide(4, {2, 1, 1, finite});
-        default:
-            return std::nullopt;
-    }
-}
+TENON_PRIVATE inline constexpr float_format float_formats[] = {
+    {tc::float_, 5, 10, 15, float_format::ieee},
+    {tc::bfloat, 8, 7, 127, float_format::ieee},
+    {tc::float8_e3m4, 3, 4, 3, float_format::ieee},
+    {tc::float8_e4m3, 4, 3, 7, float_format::ieee},
+    {tc::float8_e4m3b11fnuz, 4, 3, 11, float_format::fnuz},
+    {tc::float8_e4m3fn, 4, 3, 7, float_format::fn},
+    {tc::float8_e4m3fnuz, 4, 3, 8, float_format::fnuz},
+    {tc::float8_e5m2, 5, 2, 15, float_format::ieee},
+    {tc::float8_e5m2fnuz, 5, 2, 16, float_format::fnuz},
+    {tc::float6_e2m3fn, 2, 3, 1, float_format::finite},
+    {tc::float6_e3m2fn, 3, 2, 3, float_format::finite},
+    {tc::float4_e2m1fn, 2, 1, 1, float_format::finite},
+};
 
 [[nodiscard]] inline double decode(std::uint64_t bits, const float_format& f) noexcept {
-    using enum float_format::specials;
     const auto low = [](std::uint64_t value, int count) {
         return value & ((std::uint64_t{1} << static_cast<unsigned>(count)) - 1);
     };
@@ -74,19 +52,16 @@ struct float_format {
     const std::uint64_t exponent = low(bits >> static_cast<unsigned>(f.mantissa), f.exponent);
     const bool negative = low(bits >> static_cast<unsigned>(f.mantissa + f.exponent), 1) != 0;
     const bool highest = exponent == low(~std::uint64_t{0}, f.exponent);
-    double magnitude = 0;
-    if ((f.special == fnuz && negative && exponent == 0 && fraction == 0) ||
-        (f.special == fn && highest && fraction == low(~std::uint64_t{0}, f.mantissa)) ||
-        (f.special == ieee && highest && fraction != 0)) {
+    if ((f.special == float_format::fnuz && negative && exponent == 0 && fraction == 0) ||
+        (f.special == float_format::fn && highest && fraction == low(~std::uint64_t{0}, f.mantissa)) ||
+        (f.special == float_format::ieee && highest && fraction != 0))
         return std::numeric_limits<double>::quiet_NaN();
-    } else if (f.special == ieee && highest) {
-        magnitude = std::numeric_limits<double>::infinity();
-    } else {  // below the lowest exponent there is no hidden one
-        const std::uint64_t hidden =
-            exponent != 0 ? std::uint64_t{1} << static_cast<unsigned>(f.mantissa) : 0;
-        magnitude = std::ldexp(static_cast<double>(hidden + fraction),
-                               (exponent != 0 ? static_cast<int>(exponent) : 1) - f.bias - f.mantissa);
-    }
+    // Below the lowest exponent there is no hidden one.
+    const std::uint64_t hidden = exponent != 0 ? std::uint64_t{1} << static_cast<unsigned>(f.mantissa) : 0;
+    const int power = (exponent != 0 ? static_cast<int>(exponent) : 1) - f.bias - f.mantissa;
+    const double magnitude = f.special == float_format::ieee && highest
+                                 ? std::numeric_limits<double>::infinity()
+                                 : std::ldexp(static_cast<double>(hidden + fraction), power);
     return negative ? -magnitude : magnitude;
 }
 
@@ -105,9 +80,10 @@ template <class T>
         const auto exponent = read_as<std::uint8_t>(at);
         return exponent == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, exponent - 127);
     }
-    const auto format = format_of(type);
-    if (!format) return std::nullopt;
-    return decode(type.bits == 16 ? read_as<std::uint16_t>(at) : read_as<std::uint8_t>(at), *format);
+    for (const float_format& f : float_formats)
+        if (f.code == type.code && 1 + f.exponent + f.mantissa == type.bits)
+            return decode(type.bits == 16 ? read_as<std::uint16_t>(at) : read_as<std::uint8_t>(at), f);
+    return std::nullopt;
 }
 
 }  // namespace detail
@@ -122,25 +98,11 @@ template <class T>
         return type.bits == 8 ? std::optional(number{kind::boolean, read_as<std::uint8_t>(at) != 0 ? 1 : 0})
                               : std::nullopt;
     if (type.is_integer()) {
-        std::uint64_t bits = 0;
-        switch (type.bits) {
-            case 64:
-                bits = read_as<std::uint64_t>(at);
-                break;
-            case 32:
-                bits = read_as<std::uint32_t>(at);
-                break;
-            case 16:
-                bits = read_as<std::uint16_t>(at);
-                break;
-            case 8:
-            case 4:
-            case 2:
-                bits = read_as<std::uint8_t>(at);
-                break;
-            default:
-                return std::nullopt;
-        }
+        if (type.bits < 2 || type.bits > 64 || !std::has_single_bit(type.bits)) return std::nullopt;
+        std::uint64_t bits = type.bits == 64   ? read_as<std::uint64_t>(at)
+                             : type.bits == 32 ? read_as<std::uint32_t>(at)
+                             : type.bits == 16 ? read_as<std::uint16_t>(at)
+                                               : read_as<std::uint8_t>(at);
         const unsigned unused = 64U - type.bits;
         bits <<= unused;
         if (type.is_unsigned_integer())

@@ -210,8 +210,9 @@ static_assert(!tenon::element<user::half>);
 struct __nv_own {
     std::uint8_t bits;
 };
-template <>
-struct tenon::detail::gpu_type<__nv_own> : gpu_type_is<tc::float8_e5m2, 8> {};
+namespace tenon::detail {
+dlpack_is<tc::float8_e5m2, 8> gpu_type(tag<__nv_own>);
+}  // namespace tenon::detail
 template <>
 struct tenon::dtype_traits<__nv_own> {
     static constexpr tenon::dtype value{tenon::abi::type_code::uint, 8};

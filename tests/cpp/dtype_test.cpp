@@ -64,6 +64,7 @@ static_assert(is<std::complex<float>>(tc::complex, 64) && is<std::complex<double
 static_assert(is<user::half>(tc::float_, 16) && is<user::pair_of_floats>(tc::float_, 32, 2));
 #if defined(__STDCPP_FLOAT16_T__)
 static_assert(is<std::float16_t>(tc::float_, 16));
+static_assert(is<std::float32_t>(tc::float_, 32) && is<std::float64_t>(tc::float_, 64));
 #endif
 #if defined(__STDCPP_BFLOAT16_T__)
 static_assert(is<std::bfloat16_t>(tc::bfloat, 16));

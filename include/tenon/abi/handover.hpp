@@ -20,17 +20,16 @@ inline constexpr std::uint32_t handover_minor = 1;
 struct tensor_parts {
     std::uint64_t size;  ///< of this struct, as the sender knows it
     dl_tensor tensor;
-    std::uint64_t
-        flags;  ///< DLPack's, and marks in the highest bits: 63 may leave as legacy, 62 requires grad
-    dl_version version;  ///< what its producer stated; 0.0 for none
-    void* stream;        ///< on which the memory is ready; null: the default one
-    void* subject;  ///< `release(subject, context)` lets go of the memory, on any thread, once; may be null
+    std::uint64_t flags;  ///< DLPack's, and marks above: bit 63 may leave as legacy, 62 requires grad
+    dl_version version;   ///< what its producer stated; 0.0 for none
+    void* stream;         ///< on which the memory is ready; null: the default one
+    /// `release(subject, context)` lets go of the memory, on any thread, once; it may be null.
+    void* subject;
     void* context;
     void (*release)(void* subject, void* context);
     std::uint64_t is_plain_memory;  ///< not 0: nothing else is let go of with it
-    void* referenced;  ///< a PyObject of which the owner holds one reference, for the collector to count; or
-                       ///< null
-    void* owner;       ///< the PyObject that the memory belongs to, alive as long as the owner; or null
+    void* referenced;  ///< null, or a PyObject the owner holds one reference of, for the collector to count
+    void* owner;       ///< null, or the PyObject that the memory belongs to, alive as long as the owner
     /// Whether a library that the sender knows works on a stream that is being captured: the memory is not
     /// let go of then. For good, on any thread; not 0 for yes. Null for memory without streams.
     int (*is_capture_going_on)(dl_device where);

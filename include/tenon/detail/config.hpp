@@ -1,5 +1,4 @@
-// tenon/detail/config.hpp: what compilers are told: where a function's body is, which paths everybody takes,
-// and what kernels may call.
+// tenon/detail/config.hpp: what compilers are told: of their flags, of our functions, of kernels.
 #pragma once
 
 // With flags that cannot work, one sentence: a file that is not there stops GCC and Clang, which would go on

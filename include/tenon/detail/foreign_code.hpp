@@ -22,21 +22,18 @@ namespace tenon {
 /// is being finalized, CPython before 3.14 ends a thread that does, by an unwinding `pthread_exit`: our
 /// frames would be taken down without the GIL, and the first `noexcept` among them would end the process. The
 /// thread is held here for good instead, which is what CPython 3.14 does. Costs nothing when nothing happens.
-#if defined(__GLIBC__) && defined(__cpp_exceptions)
 template <class Fn>
 TENON_HOT inline decltype(auto) authors_code(Fn&& fn) {
+#if defined(__GLIBC__) && defined(__cpp_exceptions)
     try {
         return std::forward<Fn>(fn)();
     } catch (const ::abi::__forced_unwind&) {
         for (;;) pause();
     }
-}
 #else
-template <class Fn>
-TENON_HOT inline decltype(auto) authors_code(Fn&& fn) {
     return std::forward<Fn>(fn)();
-}
 #endif
+}
 
 /// Runs code of others, who may do the same, and change everything besides: whoever calls this holds what is
 /// needed afterwards, or looks at it again.

@@ -1,16 +1,10 @@
-// tenon/tensor/device_view.hpp: a typed, borrowed window on memory of a device, for launching on and never
-// for reading here.
+// tenon/tensor/device_view.hpp: a typed, borrowed window on memory of a device: to launch on, never to read.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
-#include <tenon/detail/config.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/tensor/view.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 
@@ -25,9 +19,7 @@ public:
     using element_type = T;
 
     [[nodiscard]] static result<device_view> from(const tensor_ref& t) noexcept {
-        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::accelerator)); !ok)
-            return ok.error();
-        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
+        if (auto ok = detail::check_window<T, Rank>(t, memory_space::accelerator); !ok) return ok.error();
         return over(t);
     }
     /// Without the checks of `from`: for whoever has made them. Host memory is a device's too, then.

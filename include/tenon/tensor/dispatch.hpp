@@ -8,13 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/device_view.hpp>
-#include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/tensor/view.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 
@@ -23,8 +17,6 @@ template <class... Fns>
 struct overloaded : Fns... {
     using Fns::operator()...;
 };
-template <class... Fns>
-overloaded(Fns...) -> overloaded<Fns...>;
 
 /// Calls `fn` and wraps what it returns, so that `void` is a result too.
 template <class R, class Fn, class... Args>
@@ -52,25 +44,6 @@ template <class Fn, class Host, class Accelerator>
 using returned_t =
     typename decltype(returned<Fn>(std::type_identity<Host>{}, std::type_identity<Accelerator>{}))::type;
 }  // namespace detail
-
-/// Host-accessible memory (CPU, pinned, managed) goes to the function that takes a `view<T, Rank>`, any
-/// accelerator to the one that takes a `device_view<T, Rank>`. Nothing is copied or moved. Both functions
-/// must return the same type; the error says which constraint of the window was not met.
-template <class T = const void, int Rank = dynamic_rank, class... Fns>
-[[nodiscard]] auto dispatch(const tensor_ref& t, Fns... fns) {
-    detail::overloaded chosen{std::move(fns)...};
-    using host = view<T, Rank>;
-    using accelerator = device_view<T, Rank>;
-    using R = detail::returned_t<decltype(chosen), std::tuple<host>, std::tuple<accelerator>>;
-    if (t.device().is_host_accessible()) {
-        auto window = host::from(t);
-        return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
-    }
-    auto window = accelerator::from(t);
-    return window ? detail::call<R>(chosen, *window) : result<R>(window.error());
-}
-
-// --- several tensors at once ------------------------------------------------------------------------
 
 /// A tensor and the window that is wanted on it, for `together`. Borrows the tensor.
 template <class T = const void, int Rank = dynamic_rank>
@@ -124,6 +97,7 @@ public:
         }
         return memory_space::accelerator;
     }
+
     /// Calls `fn` with a window on each of them.
     template <class R, class... Windows, class Fn>
     [[nodiscard]] result<R> call(Fn& fn) const {
@@ -137,7 +111,7 @@ public:
                 return unmet == nullptr;
             };
             if ((is_open(std::get<I>(opened)) && ...)) return detail::call<R>(fn, *std::get<I>(opened)...);
-            return unmet->of_tensor(number);
+            return count == 1 ? *unmet : unmet->of_tensor(number);
         }(std::index_sequence_for<Windows...>{});
     }
 
@@ -158,16 +132,24 @@ void together(const Args&...) TENON_DELETED("together takes arrays, and tensors 
 
 /// If the host can read all of them, the function runs that takes a `view` of each; if one accelerator can,
 /// with its memory, or pinned or managed memory, the one that takes a `device_view` of each. An error names
-/// the first that is elsewhere, or that is not what its window wants, counted from 1.
+/// the first of several that is elsewhere, or that is not what its window wants, counted from 1.
 template <class... Args, class... Fns>
 [[nodiscard]] auto dispatch(const detail::group<Args...>& tensors, Fns... fns) {
-    detail::overloaded chosen{std::move(fns)...};
+    detail::overloaded<Fns...> chosen{std::move(fns)...};
     using R = detail::returned_t<decltype(chosen), std::tuple<detail::host_window<Args>...>,
                                  std::tuple<detail::device_window<Args>...>>;
     const result<memory_space> place = tensors.place();
     if (!place) return result<R>(place.error());
     if (*place == memory_space::host) return tensors.template call<R, detail::host_window<Args>...>(chosen);
     return tensors.template call<R, detail::device_window<Args>...>(chosen);
+}
+
+/// Host-accessible memory (CPU, pinned, managed) goes to the function that takes a `view<T, Rank>`, any
+/// accelerator to the one that takes a `device_view<T, Rank>`. Nothing is copied or moved. Both functions
+/// must return the same type; the error says which constraint of the window was not met.
+template <class T = const void, int Rank = dynamic_rank, class... Fns>
+[[nodiscard]] auto dispatch(const tensor_ref& t, Fns... fns) {
+    return dispatch(together(typed<T, Rank>(t)), std::move(fns)...);
 }
 
 // --- element types ----------------------------------------------------------------------------------

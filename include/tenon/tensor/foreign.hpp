@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <utility>
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/detail/plausible.hpp>
 #include <tenon/value/error.hpp>
 

@@ -1,23 +1,20 @@
 // tenon/tensor/keep_alive.hpp: what keeps a tensor's memory alive, says what it is, and releases it once.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
 
 namespace tenon {
 
 /// What an owner is: what its subject points to, and so what may be asked of it.
 enum class owner_kind : std::uint8_t {
-    other,   ///< whatever a user handed over
-    memory,  ///< plain memory, and nothing else is let go of with it: it goes at once, where others wait in
-             ///< turn
-    object,  ///< an object of Python's
+    other,      ///< whatever a user handed over
+    memory,     ///< plain memory and nothing else: let go of at once, where others wait in turn
+    object,     ///< an object of Python's
     interface,  ///< a pair of Python's: an object, and the array interface it gave
     array,      ///< an array of a library's, and what lent its memory
     buffer,     ///< a buffer of Python's
@@ -38,10 +35,7 @@ public:
                owner_kind kind = owner_kind::other) noexcept
         : subject_(subject), release_(release), context_(context), kind_(kind) {}
     keep_alive(keep_alive&& o) noexcept
-        : subject_(o.subject_),
-          release_(std::exchange(o.release_, nullptr)),
-          context_(o.context_),
-          kind_(o.kind_) {}
+        : keep_alive(o.subject_, std::exchange(o.release_, nullptr), o.context_, o.kind_) {}
     keep_alive& operator=(keep_alive&& o) noexcept {
         if (this != &o) {
             reset();
@@ -92,6 +86,12 @@ public:
     static void run(Link* first) noexcept {
         run<&Link::let_go, &Link::let_go>(first);
     }
+    /// What is deleted in its turn.
+    template <class Self>
+    struct deletable : link {
+        static void release(void* self, void*) noexcept { run(static_cast<Self*>(self)); }
+        static void let_go(link* self) noexcept { delete static_cast<Self*>(self); }
+    };
     /// `Now(first)`, or else `Later(first)`.
     template <void (*Now)(link*) noexcept, void (*Later)(link*) noexcept>
     static void run(link* first) noexcept {
@@ -126,11 +126,9 @@ private:
 
 /// An object of any class, moved to the heap to stay there.
 template <class Owner>
-struct box : release_chain::link {
+struct box : release_chain::deletable<box<Owner>> {
     Owner object;
     explicit box(Owner&& o) : object(std::move(o)) {}
-    static void release(void* self, void*) noexcept { release_chain::run(static_cast<box*>(self)); }
-    static void let_go(link* self) noexcept { delete static_cast<box*>(self); }
 };
 
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
@@ -143,31 +141,21 @@ template <class Owner>
     return &kept->object;
 }
 
-/// Calls `Deleter{}(pointer)`. One that throws has nobody to tell.
-template <class Pointer, class Deleter>
-void call_deleter(void* pointer, void*) noexcept try {
-    foreign_code([&] { Deleter{}(static_cast<Pointer>(pointer)); });
+/// Calls a deleter. One that throws has nobody to tell.
+void delete_by(auto&& deleter, auto* pointer) noexcept try {
+    foreign_code([&] { deleter(pointer); });
 } catch (...) {  // NOLINT(bugprone-empty-catch)
 }
 
 /// A deleter that is a value: a function pointer, or a lambda that captures.
 template <class Pointer, class Deleter>
-struct bound_deleter : release_chain::link {
+struct bound_deleter : release_chain::deletable<bound_deleter<Pointer, Deleter>> {
     Deleter deleter;
     Pointer pointer;
 
     template <class D>
     bound_deleter(D&& d, Pointer p) : deleter(std::forward<D>(d)), pointer(p) {}
-    static void release(void* self, void*) noexcept { release_chain::run(static_cast<bound_deleter*>(self)); }
-    static void let_go(link* self) noexcept {
-        auto* const bound = static_cast<bound_deleter*>(self);
-        run(bound->deleter, bound->pointer);
-        delete bound;
-    }
-    static void run(auto& deleter, Pointer pointer) noexcept try {
-        foreign_code([&] { deleter(pointer); });
-    } catch (...) {  // NOLINT(bugprone-empty-catch): there is nobody to tell
-    }
+    ~bound_deleter() { delete_by(deleter, pointer); }
 };
 
 /// Keeps a pointer until its deleter has to run. Without memory to remember the deleter in, it runs now and
@@ -176,7 +164,9 @@ template <class Pointer, class Deleter>
 [[nodiscard]] bool keep_deleted(Pointer pointer, Deleter&& deleter, keep_alive& out) {
     using value = std::remove_cvref_t<Deleter>;
     if constexpr (std::is_empty_v<value> && std::is_default_constructible_v<value>) {
-        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), &call_deleter<Pointer, value>);
+        out = keep_alive(const_cast<void*>(static_cast<const void*>(pointer)), [](void* p, void*) noexcept {
+            delete_by([](Pointer given) { value{}(given); }, static_cast<Pointer>(p));
+        });
         return true;
     } else {
         using bound = bound_deleter<Pointer, value>;
@@ -184,11 +174,11 @@ template <class Pointer, class Deleter>
         try {
             kept = new (std::nothrow) bound(std::forward<Deleter>(deleter), pointer);
         } catch (...) {
-            bound::run(deleter, pointer);
+            delete_by(deleter, pointer);
             throw;
         }
         if (kept == nullptr) {
-            bound::run(deleter, pointer);
+            delete_by(deleter, pointer);
             return false;
         }
         out = keep_alive(kept, &bound::release);

@@ -1,10 +1,7 @@
 // tenon/tensor/managed.hpp: a tensor leaves as DLPack's managed struct, for any C consumer.
 #pragma once
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 

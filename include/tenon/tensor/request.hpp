@@ -1,11 +1,9 @@
-// tenon/tensor/request.hpp: what a caller asks of a tensor (type, shape, device, order, alignment,
-// writability), and the check.
+// tenon/tensor/request.hpp: what a caller asks of a tensor, and the check.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/error.hpp>
 
@@ -35,7 +33,6 @@ namespace detail {
 // Out of line, so that a check that is met stays small.
 TENON_API error dtype_unmet(dtype got, dtype wanted) noexcept;
 TENON_API error device_unmet(device got, device wanted) noexcept;
-TENON_API error kind_unmet(device got, std::int32_t wanted) noexcept;
 TENON_API error shape_unmet(extents got, extents wanted) noexcept;
 TENON_API error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept;
 TENON_API error space_unmet(device got, memory_space wanted) noexcept;
@@ -54,7 +51,7 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
     if (!r.shape.empty() && !detail::fits_shape(t.shape(), r.shape)) [[unlikely]]
         return detail::shape_unmet(t.shape(), r.shape);
     if (r.kind != -1 && !t.device().serves(r.kind)) [[unlikely]]
-        return detail::kind_unmet(t.device(), r.kind);
+        return detail::device_unmet(t.device(), {r.kind, 0});
     if (r.device && *r.device != t.device()) [[unlikely]]
         return detail::device_unmet(t.device(), *r.device);
     if ((r.space == memory_space::host && !t.device().is_host_accessible()) ||

@@ -9,13 +9,10 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor_info.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/axes.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon {
 
@@ -75,9 +72,8 @@ public:
     [[nodiscard]] TENON_API static result<void> keep(const tensor_ref& checked, keep_alive& owner,
                                                      std::optional<tensor>& out) noexcept;
 
-    /// Another tensor of the same memory: it is given back when both are gone. For a class that holds a
-    /// tensor and hands it out again and again. One thread at a time, like everything that changes a tensor.
-    /// Neither is a copy that nobody else sees from then on.
+    /// Another tensor of the same memory, which is given back when both are gone: for a class that hands its
+    /// tensor out again and again. Neither is a copy that nobody else sees from then on.
     [[nodiscard]] TENON_API result<tensor> share() noexcept;
 
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
@@ -233,8 +229,7 @@ public:
 private:
     static constexpr std::int32_t inline_rank = 5;
 
-    /// Whether the shape has room for exactly so many elements; what is wrong with a shape in itself is for
-    /// the validator to say.
+    /// Whether there is room for exactly so many elements; what else is wrong, the validator says.
     [[nodiscard]] TENON_API static result<void> check_count(const axes& shape, std::int64_t held) noexcept;
     [[nodiscard]] TENON_API static result<tensor> adopt_own(const tensor_info& info,
                                                             keep_alive& owner) noexcept;

@@ -1,5 +1,4 @@
-// tenon/tensor/tensor_info.hpp: how memory is described by whoever owns it: pointer, shape, strides, dtype,
-// device.
+// tenon/tensor/tensor_info.hpp: memory as its owner describes it: pointer, shape, strides, dtype, device.
 #pragma once
 
 #include <concepts>
@@ -9,10 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/value/axes.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 
@@ -108,8 +104,7 @@ public:
             return check_fault(off);
         return {};
     }
-    /// In DLPack's words; a reference, because reading back whole what was just written field by field
-    /// stalls.
+    /// In DLPack's words; a reference, because reading back whole what was just written by fields stalls.
     [[nodiscard]] const abi::dl_tensor& to_abi() const noexcept { return tensor_; }
     [[nodiscard]] std::uint64_t flags() const noexcept { return flags_; }
     /// The pointer as it was given, offset not applied.

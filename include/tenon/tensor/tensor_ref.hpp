@@ -3,11 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/value/device.hpp>
-#include <tenon/value/dtype.hpp>
 #include <tenon/value/shape.hpp>
 
 namespace tenon {

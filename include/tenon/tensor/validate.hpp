@@ -1,17 +1,13 @@
-// tenon/tensor/validate.hpp: the only way from an untrusted description to a `tensor_ref`: copy it, then
-// check the copy.
+// tenon/tensor/validate.hpp: the only way from an untrusted description to a `tensor_ref`.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/detail/plausible.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/device.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
-#include <tenon/value/shape.hpp>
 
 namespace tenon {
 
@@ -65,8 +61,8 @@ struct validator {
         // All axes anew: what was read before is not used.
         const auto n = static_cast<std::size_t>(t.ndim);
         for (std::size_t i = 0; i < n; ++i) (void)store_axis(storage, n, i, axis);
-        const abi::dl_tensor whole =
-            t;  // in memory for this call alone: on the other path it stays in registers
+        // In memory for this call alone: on the other path it stays in registers.
+        const abi::dl_tensor whole = t;
         return check_stored(whole, flags, version, storage, out);
     }
 
@@ -107,7 +103,6 @@ struct validator {
         // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): the analyzer loses sight of `fill`
         t.flags_ |= flags;
     }
-
     /// What DLPack has no flag for.
     static void add_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ |= marks; }
     static void drop_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ &= ~marks; }

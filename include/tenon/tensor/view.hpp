@@ -1,5 +1,4 @@
-// tenon/tensor/view.hpp: a typed, borrowed window on host memory: index it, walk its rows, hand it on as span
-// or mdspan.
+// tenon/tensor/view.hpp: a typed, borrowed window on host memory: indexed, walked, or a span or mdspan.
 #pragma once
 
 #include <array>
@@ -11,10 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/tensor/request.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
-#include <tenon/value/error.hpp>
 
 #if __has_include(<version>)
 #include <version>
@@ -55,57 +51,39 @@ consteval bool require_viewable() {
 
 /// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
 template <int Rank>
-class window_axes {
-public:
+struct window_axes {
+    using numbers = std::array<std::int64_t, static_cast<std::size_t>(Rank == dynamic_rank ? 0 : Rank)>;
+    std::conditional_t<Rank == dynamic_rank, extents, numbers> shape{}, strides{};
+
     window_axes() noexcept = default;
     explicit window_axes(const tensor_ref& t) noexcept {
-        for (std::size_t i = 0; i < rank; ++i) {
-            shape_[i] = t.shape(i);
-            strides_[i] = t.stride(i);
+        if constexpr (Rank == dynamic_rank) {
+            shape = t.shape();
+            strides = t.strides();
+        } else {
+            for (std::size_t i = 0; i < shape.size(); ++i) {
+                shape[i] = t.shape(i);
+                strides[i] = t.stride(i);
+            }
         }
     }
-    [[nodiscard]] extents shape() const noexcept { return shape_; }
-    [[nodiscard]] extents strides() const noexcept { return strides_; }
-
     /// The axes after the first.
-    [[nodiscard]] auto drop_first() const noexcept
-        requires(Rank > 0)
-    {
+    [[nodiscard]] auto drop_first() const noexcept {
         window_axes<Rank - 1> rest;
-        for (std::size_t i = 1; i < rank; ++i) {
-            rest.shape_[i - 1] = shape_[i];
-            rest.strides_[i - 1] = strides_[i];
+        for (std::size_t i = 1; i < shape.size(); ++i) {
+            rest.shape[i - 1] = shape[i];
+            rest.strides[i - 1] = strides[i];
         }
         return rest;
     }
-
-private:
-    template <int>
-    friend class window_axes;
-    static constexpr std::size_t rank = Rank;
-    std::array<std::int64_t, rank> shape_{};
-    std::array<std::int64_t, rank> strides_{};
-};
-
-template <>
-class window_axes<dynamic_rank> {
-public:
-    window_axes() noexcept = default;
-    explicit window_axes(const tensor_ref& t) noexcept : shape_(t.shape()), strides_(t.strides()) {}
-    [[nodiscard]] extents shape() const noexcept { return shape_; }
-    [[nodiscard]] extents strides() const noexcept { return strides_; }
-
-private:
-    extents shape_;
-    extents strides_;
 };
 
 /// What every window on a tensor can say of its layout.
 template <int Rank>
 class layout {
 public:
-    [[nodiscard]] extents shape() const noexcept { return axes_.shape(); }
-    [[nodiscard]] extents strides() const noexcept { return axes_.strides(); }
+    [[nodiscard]] extents shape() const noexcept { return axes_.shape; }
+    [[nodiscard]] extents strides() const noexcept { return axes_.strides; }
     [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
     [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
     [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
@@ -121,16 +99,15 @@ protected:
     std::int64_t size_;
 };
 
-/// The array an mdspan library takes strides in: its own, which its strided mapping shows.
-template <class Mapping, class Index, std::size_t N>
-auto find_stride_array() {
-    if constexpr (requires(const Mapping& m) { m.strides(); })
-        return std::type_identity<std::remove_cvref_t<decltype(std::declval<const Mapping&>().strides())>>{};
+/// No strides yet, in the array an mdspan library takes them in: its own, which its strided mapping shows.
+template <class Mdspan>
+auto no_strides() {
+    using mapping = typename Mdspan::mapping_type;
+    if constexpr (requires(const mapping& m) { m.strides(); })
+        return std::remove_cvref_t<decltype(std::declval<const mapping&>().strides())>{};
     else
-        return std::type_identity<std::array<Index, N>>{};
+        return std::array<typename Mdspan::index_type, Mdspan::rank()>{};
 }
-template <class Mapping, class Index, std::size_t N>
-using stride_array = typename decltype(find_stride_array<Mapping, Index, N>())::type;
 
 /// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
 template <class T, int Rank>
@@ -143,9 +120,11 @@ template <class T, int Rank>
     return r;
 }
 
-/// Elements of less than a byte have an address each only if they take a byte each.
-template <class T>
-[[nodiscard]] result<void> check_addresses(const tensor_ref& t) noexcept {
+/// Whether a typed window can be opened. Elements of less than a byte have an address each only if they take
+/// a byte each.
+template <class T, int Rank>
+[[nodiscard]] result<void> check_window(const tensor_ref& t, memory_space space) noexcept {
+    if (auto ok = check(t, window_request<T, Rank>(space)); !ok) return ok;
     if constexpr (!std::is_void_v<T>) {
         if (!addressable<T> && !t.is_subbyte_padded()) {
             return refused("dtype", "packed sub-byte elements have no address each")
@@ -180,8 +159,7 @@ public:
 
     /// Checks device, dtype, rank, writability and alignment.
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
-        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
-        if (auto ok = detail::check_addresses<T>(t); !ok) return ok.error();
+        if (auto ok = detail::check_window<T, Rank>(t, memory_space::host); !ok) return ok.error();
         if (!t.empty() && !t.is_aligned_to(alignof(T))) {
             return refused("data", "the address is not aligned for this element type (bytes past alignment)",
                            static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)),
@@ -290,10 +268,9 @@ public:
     {
         using mapping = typename Mdspan::mapping_type;
         using index = typename Mdspan::index_type;
-        using step_array = detail::stride_array<mapping, index, axis_count>;
-        std::array<index, axis_count> sizes{};
-        step_array steps{};
-        for (std::size_t i = 0; i < axis_count; ++i) {
+        std::array<index, Mdspan::rank()> sizes{};
+        auto steps = detail::no_strides<Mdspan>();
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
             const auto axis = static_cast<std::int32_t>(i);
             const std::size_t fixed = Mdspan::static_extent(i);
             if (fixed != std::dynamic_extent && static_cast<std::int64_t>(fixed) != shape(i)) {
@@ -313,12 +290,12 @@ public:
         // One by one: the libraries do not take each other's arrays.
         const auto all = [&]<std::size_t... I>(std::index_sequence<I...>) {
             return typename Mdspan::extents_type(sizes[I]...);
-        }(std::make_index_sequence<axis_count>{});
-        if constexpr (std::is_constructible_v<mapping, typename Mdspan::extents_type, step_array>) {
+        }(std::make_index_sequence<Mdspan::rank()>{});
+        if constexpr (std::is_constructible_v<mapping, decltype(all), decltype(steps)>) {
             return Mdspan(data_, mapping(all, steps));
         } else {
             const mapping compact(all);
-            for (std::size_t i = 0; i < axis_count; ++i) {
+            for (std::size_t i = 0; i < sizes.size(); ++i) {
                 if (size_ != 0 && shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
                     return refused("strides", "the mdspan's layout steps differently", stride(i),
                                    static_cast<std::int64_t>(compact.stride(i)))
@@ -343,7 +320,6 @@ public:
 private:
     template <class, int>
     friend class view;
-    static constexpr std::size_t axis_count = Rank < 0 ? 0 : static_cast<std::size_t>(Rank);
 
     view(T* data, detail::window_axes<Rank> a, std::int64_t size) noexcept
         : detail::layout<Rank>(a, size), data_(data) {}
@@ -359,7 +335,7 @@ public:
     using element_type = T;
 
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
-        if (auto ok = check(t, detail::window_request<T, Rank>(memory_space::host)); !ok) return ok.error();
+        if (auto ok = detail::check_window<T, Rank>(t, memory_space::host); !ok) return ok.error();
         return over(t);
     }
     /// Without the checks of `from`: for whoever has made them.

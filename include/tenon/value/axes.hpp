@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -28,10 +27,9 @@ concept list_of_numbers = requires(L& list) {
 };
 }  // namespace detail
 
-/// A list of up to `max_rank` numbers, made from `{rows, columns}` of whatever integer types, from a vector,
-/// an array or a span. A number that does not fit 64 signed bits becomes the lowest that does, which is
-/// no extent, and as a stride reaches outside the address space; a list that is too long keeps its length and
-/// is refused for it.
+/// Up to `max_rank` numbers, from `{rows, columns}` of whatever integer types or from any list. One that does
+/// not fit 64 signed bits becomes the lowest that does, which is no extent, and as a stride reaches outside
+/// the address space; a list that is too long keeps its length and is refused for it.
 class axes {
 public:
     axes() noexcept : count_(0) {}  // NOLINT(modernize-use-equals-default): values_ stays uninitialised

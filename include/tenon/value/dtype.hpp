@@ -8,7 +8,6 @@
 #include <stdfloat>
 #endif
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/detail/config.hpp>
 #include <tenon/value/dtype_gpu.hpp>
 
@@ -91,13 +90,11 @@ struct dtype_traits<bool> {
 };
 template <>
 struct dtype_traits<bool8> : dtype_traits<bool> {};
-template <>
-struct dtype_traits<float> {
-    static constexpr dtype value{abi::type_code::float_, 32};
-};
-template <>
-struct dtype_traits<double> {
-    static constexpr dtype value{abi::type_code::float_, 64};
+/// float, double, and those of <stdfloat>; the size of a long double is the platform's secret.
+template <std::floating_point T>
+    requires(sizeof(T) <= sizeof(double) && !std::same_as<T, long double>)
+struct dtype_traits<T> {
+    static constexpr dtype value{abi::type_code::float_, static_cast<std::uint8_t>(sizeof(T) * 8)};
 };
 /// std::complex, and whatever is made like it (thrust's, CCCL's): a pair of numbers, real and imaginary.
 template <template <class> class Complex, class Part>
@@ -109,12 +106,6 @@ template <template <class> class Complex, class Part>
 struct dtype_traits<Complex<Part>> {
     static constexpr dtype value{abi::type_code::complex, static_cast<std::uint8_t>(sizeof(Part) * 16)};
 };
-#if defined(__STDCPP_FLOAT16_T__)
-template <>
-struct dtype_traits<std::float16_t> {
-    static constexpr dtype value{abi::type_code::float_, 16};
-};
-#endif
 #if defined(__STDCPP_BFLOAT16_T__)
 template <>
 struct dtype_traits<std::bfloat16_t> {
@@ -124,9 +115,9 @@ struct dtype_traits<std::bfloat16_t> {
 
 /// Types of CUDA's and HIP's headers, where those were included first.
 template <class T>
-    requires requires { detail::gpu_type<T>::dlpack; }
+    requires requires { gpu_type(detail::tag<T>{}); }
 struct dtype_traits<T> {
-    static constexpr dtype value{detail::gpu_type<T>::dlpack};
+    static constexpr dtype value{decltype(gpu_type(detail::tag<T>{}))::dlpack};
 };
 
 template <class T>

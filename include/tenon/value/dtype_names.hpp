@@ -1,5 +1,4 @@
-// tenon/value/dtype_names.hpp: the one table of element types: DLPack triple, name, NumPy typestr, buffer and
-// Arrow format.
+// tenon/value/dtype_names.hpp: the one table of element types, and how every neighbour spells them.
 #pragma once
 
 #include <array>
@@ -10,12 +9,11 @@
 #include <string>
 #include <string_view>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/value/dtype.hpp>
 
 namespace tenon {
 
-/// How every neighbour spells one element type. An empty field means that it has no spelling there.
+/// An empty field means that the type has no spelling there.
 struct dtype_entry {
     dtype type;
     std::string_view name;           ///< as NumPy, ml_dtypes and PyTorch name it

@@ -9,7 +9,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/value/device.hpp>
 
 namespace tenon {
@@ -45,12 +44,12 @@ struct error {
         e.which = static_cast<std::uint16_t>(number);
         return e;
     }
-    [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
+    TENON_COLD [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
         error e = *this;
         e.axis = a;
         return e;
     }
-    [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
+    TENON_COLD [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
         error e = *this;
         e.advice = text;
         return e;
@@ -81,26 +80,16 @@ public:
     /// A value made where it will stay: for classes that are costly to move.
     template <class... Args>
     explicit result(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...), ok_(true) {}
-    result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) : ok_(other.ok_) {
-        if (ok_)
-            ::new (static_cast<void*>(&value_)) T(std::move(other.value_));
-        else
-            error_ = other.error_;
-    }
+    result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) { take(std::move(other)); }
     result(const result& other)
         requires std::is_copy_constructible_v<T>
-        : ok_(other.ok_) {
-        if (ok_)
-            ::new (static_cast<void*>(&value_)) T(other.value_);
-        else
-            error_ = other.error_;
+    {
+        take(other);
     }
     result& operator=(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
-        if (this == &other) return *this;
-        fail(other.ok_ ? tenon::error{} : other.error_);
-        if (other.ok_) {
-            ::new (static_cast<void*>(&value_)) T(std::move(other.value_));
-            ok_ = true;
+        if (this != &other) {
+            fail(tenon::error{});
+            take(std::move(other));
         }
         return *this;
     }
@@ -137,6 +126,16 @@ private:
     [[nodiscard]] T& held() noexcept {
         assert(ok_);
         return value_;
+    }
+
+    /// Nothing is here yet, or an error.
+    template <class Other>
+    void take(Other&& other) {
+        if (other.ok_)
+            ::new (static_cast<void*>(&value_)) T(std::forward<Other>(other).value_);
+        else
+            error_ = other.error_;
+        ok_ = other.ok_;
     }
 
     union {

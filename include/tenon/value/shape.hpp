@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/value/dtype.hpp>
 
 namespace tenon {
@@ -86,8 +85,7 @@ struct element_span {
     std::int64_t low = 0;
     std::int64_t high = 0;
 
-    /// Takes one more axis in; false when an offset does not fit. An axis of at most one element adds
-    /// nothing.
+    /// Takes one more axis in; false when an offset does not fit. An axis of one element adds nothing.
     constexpr bool extend(std::int64_t extent, std::int64_t stride) noexcept {
         std::int64_t reach = 0;
         if (extent <= 1) return true;
