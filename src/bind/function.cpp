@@ -135,9 +135,9 @@ TENON_INLINE PyMethodDef define_function(function_record& made, const char* name
     std::string bare, full;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const parameter& p = parameters[i];
-        bare += std::string(", ") + p.name + (p.has_default() ? "=" + shown(p) : "");
+        bare += std::string(", ") + p.name + (p.has_default ? "=" + shown(p) : "");
         full += std::string(i == 0 ? "" : ", ") + p.name + ": " + annotations[i] +
-                (p.has_default() ? " = " + shown(p) : "");
+                (p.has_default ? " = " + shown(p) : "");
     }
     made.doc = made.name + "($module" + bare + ")\n--\n\n" + made.name + "(" + full + ") -> " + result;
     if (doc != nullptr && *doc != '\0') made.doc += std::string("\n\n") + doc;
@@ -147,32 +147,20 @@ TENON_INLINE PyMethodDef define_function(function_record& made, const char* name
 TENON_INLINE bool place_arguments(const function_record& function, PyObject* const* args,
                                   Py_ssize_t positional, PyObject* names, PyObject** out, ref* made) noexcept
     try {
-    const bind::call_arguments given{args, positional, names};
     const std::vector<parameter>& parameters = function.parameters;
-    const auto count = static_cast<Py_ssize_t>(parameters.size());
-    const auto fail = [&](const std::string& what) {
-        PyErr_SetString(PyExc_TypeError, (function.name + "(): " + what).c_str());
-        return false;
-    };
-    if (positional > count) return fail(bind::too_many(count, positional));
-    for (Py_ssize_t i = 0; i < positional; ++i) out[i] = args[i];
-    for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
-        const std::string_view name = given.keyword(k);
-        Py_ssize_t at = 0;
-        while (at < count && parameters[static_cast<std::size_t>(at)].name != name) ++at;
-        if (at == count) return fail("has no argument " + bind::quoted(name));
-        if (out[at] != nullptr) return fail("got two values for argument '" + std::string(name) + "'");
-        out[at] = args[positional + k];
-    }
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        const parameter& p = parameters[static_cast<std::size_t>(i)];
+    std::string problem = bind::place({args, positional, names}, parameters, out);
+    for (std::size_t i = 0; i < parameters.size() && problem.empty(); ++i) {
         if (out[i] != nullptr) continue;
-        if (!p.has_default()) return fail("argument '" + std::string(p.name) + "' is missing");
-        made[i] = default_object(p);
+        if (!parameters[i].has_default) {
+            problem = "argument '" + std::string(parameters[i].name) + "' is missing";
+            break;
+        }
+        made[i] = default_object(parameters[i]);
         out[i] = made[i].get();
         if (out[i] == nullptr) return false;
     }
-    return true;
+    if (!problem.empty()) PyErr_SetString(PyExc_TypeError, (function.name + "(): " + problem).c_str());
+    return problem.empty();
 } catch (...) {
     raise_caught();
     return false;

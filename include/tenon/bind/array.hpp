@@ -161,6 +161,18 @@ struct access {
     }
 };
 
+/// An array or a tensor as a result: a new reference, or null with an exception set.
+template <class P, class T>
+[[nodiscard]] PyObject* to_python(T&& value) noexcept {
+    if constexpr (is_array<P>) {
+        return access::to_python(P(std::forward<T>(value)));
+    } else {
+        static_assert(!std::is_lvalue_reference_v<T>,
+                      "a tensor that stays in C++ is returned by t.share(), another one by value");
+        return tensor_to_python(std::forward<T>(value));
+    }
+}
+
 /// The array that `empty_like` gives: of the same place, row-major.
 template <class U, int Rank, class... Place>
 using fresh = array<U, Rank, c_contiguous, Place...>;

@@ -17,7 +17,6 @@
 
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
-#include <tenon/bind/result.hpp>
 #include <tenon/bind/slot.hpp>
 #include <tenon/bind/value.hpp>
 #include <tenon/detail/foreign_code.hpp>
@@ -28,29 +27,26 @@ namespace tenon::py {
 
 /// A parameter's name, and the value it has when the caller leaves it out: a number, a truth value, text, or
 /// `nullptr` for None.
-struct parameter {
+struct parameter : bind::parameter {
     using default_value =
         std::variant<std::monostate, std::nullptr_t, bool, std::int64_t, std::uint64_t, double, const char*>;
 
-    parameter(const char* n) noexcept : name(n) {}  // NOLINT(google-explicit-constructor)
-    parameter(const char* n, std::nullptr_t) noexcept : name(n), value(nullptr) {}
-    parameter(const char* n, const char* text) noexcept : name(n), value(text) {}
+    parameter(const char* n) noexcept : bind::parameter{.name = n} {}  // NOLINT(google-explicit-constructor)
     template <class V>
-        requires std::is_arithmetic_v<V>
-    parameter(const char* n, V number) noexcept : name(n) {
-        if constexpr (std::is_same_v<V, bool>)
-            value = number;
+        requires(std::is_arithmetic_v<V> || std::is_convertible_v<V, const char*>)
+    parameter(const char* n, V v) noexcept : bind::parameter{.name = n, .has_default = true} {
+        if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::nullptr_t>)
+            value = v;
+        else if constexpr (!std::is_arithmetic_v<V>)
+            value = static_cast<const char*>(v);
+        else if constexpr (std::is_floating_point_v<V>)
+            value = static_cast<double>(v);
         else if constexpr (std::is_unsigned_v<V>)
-            value = static_cast<std::uint64_t>(number);
-        else if constexpr (std::is_integral_v<V>)
-            value = static_cast<std::int64_t>(number);
+            value = static_cast<std::uint64_t>(v);
         else
-            value = static_cast<double>(number);
+            value = static_cast<std::int64_t>(v);
     }
 
-    [[nodiscard]] bool has_default() const noexcept { return value.index() != 0; }
-
-    const char* name;
     default_value value;
 };
 
@@ -96,7 +92,7 @@ public:
                                             const char* doc) {
         const std::string annotations[] = {bind::annotation_of<Args>()..., ""};
         return define_function(record(), name, parameters, doc, {annotations, count},
-                               bind::result_annotation_of<Return>(),
+                               bind::annotation_of<Return, true>(),
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call)));
     }
 

@@ -151,6 +151,33 @@ private:
     std::conditional_t<std::is_same_v<P, tensor>, nothing, std::optional<P>> value_;
 };
 
+/// Room for an array or a tensor inside of a list, a tuple or a dict, which keeps what it shows.
+template <class P>
+class kept_item {
+public:
+    [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
+        found f;
+        const loading answer = load_kept(obj, type_of<P>, may_convert, f);
+        if (answer != loading::done) return answer;
+        if constexpr (std::is_same_v<P, tensor>)
+            value_.emplace(take_tensor(std::move(f.keeps)));
+        else
+            value_.emplace(value_of<P>(std::move(f)));
+        return answer;
+    }
+    [[nodiscard]] P& value() noexcept { return *value_; }
+    // As the binders ask their casters for it.
+    explicit operator P*() noexcept { return &*value_; }
+    explicit operator P&() noexcept { return *value_; }
+    explicit operator P&&() noexcept { return std::move(*value_); }
+
+private:
+    std::optional<P> value_;
+};
+/// What the binders have such a caster for.
+template <class P>
+concept item = is_array<P> || std::is_same_v<P, tensor>;
+
 /// An argument that somebody else's caster has loaded.
 struct foreign_room {
     bool has_run_code;
