@@ -49,9 +49,8 @@ struct call_arguments {
 /// Puts the arguments of a call in the places of the parameters that they stand for; null stays where one is
 /// missing. The reason why they cannot be placed, or nothing. The first `skipped` parameters are not counted
 /// (the `self` of a constructor).
-template <class Parameter>
-[[nodiscard]] std::string place(const call_arguments& given, const std::vector<Parameter>& parameters,
-                                PyObject** places, Py_ssize_t skipped = 0) {
+[[nodiscard]] inline std::string place(const call_arguments& given, const known_overload& parameters,
+                                       PyObject** places, Py_ssize_t skipped = 0) {
     Py_ssize_t next = 0;
     bool takes_rest = false, takes_names = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {

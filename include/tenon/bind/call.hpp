@@ -6,7 +6,6 @@
 #include <string>
 
 #include <tenon/bind/parameter.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::bind {

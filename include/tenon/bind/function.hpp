@@ -15,26 +15,21 @@
 #include <variant>
 #include <vector>
 
-#include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
-#include <tenon/bind/slot.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
 
 namespace tenon::py {
 
 /// A parameter's name, and the value it has when the caller leaves it out: a number, a truth value, text, or
 /// `nullptr` for None.
-struct parameter : bind::parameter {
+struct parameter {
     using default_value =
         std::variant<std::monostate, std::nullptr_t, bool, std::int64_t, std::uint64_t, double, const char*>;
 
-    parameter(const char* n) noexcept : bind::parameter{.name = n} {}  // NOLINT(google-explicit-constructor)
+    parameter(const char* n) noexcept : name(n) {}  // NOLINT(google-explicit-constructor)
     template <class V>
         requires(std::is_arithmetic_v<V> || std::is_convertible_v<V, const char*>)
-    parameter(const char* n, V v) noexcept : bind::parameter{.name = n, .has_default = true} {
+    parameter(const char* n, V v) noexcept : name(n) {
         if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::nullptr_t>)
             value = v;
         else if constexpr (!std::is_arithmetic_v<V>)
@@ -47,20 +42,17 @@ struct parameter : bind::parameter {
             value = static_cast<std::int64_t>(v);
     }
 
+    const char* name;
     default_value value;
 };
 
 namespace detail {
 
-/// What is known of a function beyond its C++ type.
-struct function_record {
-    std::string name;
-    std::string doc;  ///< as CPython wants it: the bare signature, then the text
-    std::vector<parameter> parameters;
-};
+/// What is known of a function beyond its C++ type, for as long as the process lives.
+struct function_record;
 
 /// Makes the record, with the annotations of the parameters and of the result.
-[[nodiscard]] TENON_API PyMethodDef define_function(function_record& made, const char* name,
+[[nodiscard]] TENON_API PyMethodDef define_function(const function_record*& made, const char* name,
                                                     std::span<const parameter> parameters, const char* doc,
                                                     std::span<const std::string> annotations,
                                                     const std::string& result, PyCFunction call);
@@ -91,7 +83,7 @@ public:
     [[nodiscard]] static PyMethodDef define(const char* name, std::span<const parameter> parameters,
                                             const char* doc) {
         const std::string annotations[] = {bind::annotation_of<Args>()..., ""};
-        return define_function(record(), name, parameters, doc, {annotations, count},
+        return define_function(record_, name, parameters, doc, {annotations, count},
                                bind::annotation_of<Return, true>(),
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call)));
     }
@@ -103,7 +95,7 @@ private:
             return run(args, std::index_sequence_for<Args...>{});
         std::array<PyObject*, count + 1> placed{};
         std::array<ref, count + 1> made;
-        if (!place_arguments(record(), args, positional, names, placed.data(), made.data())) return nullptr;
+        if (!place_arguments(*record_, args, positional, names, placed.data(), made.data())) return nullptr;
         return run(placed.data(), std::index_sequence_for<Args...>{});
     } catch (...) {
         raise_thrown();
@@ -135,15 +127,11 @@ private:
         if (answer == bind::loading::done) [[likely]]
             return true;
         if (answer == bind::loading::refused)
-            raise_refused(record(), index, bind::type_of<Arg>, bind::annotation_of<Arg>(), obj);
+            raise_refused(*record_, index, bind::type_of<Arg>, bind::annotation_of<Arg>(), obj);
         return false;
     }
 
-    /// Made when it is first wanted, which is while other statics are being made.
-    TENON_PRIVATE static function_record& record() noexcept {
-        static function_record here;
-        return here;
-    }
+    TENON_PRIVATE static inline const function_record* record_ = nullptr;
 };
 
 /// The type of a function, or of a lambda without captures, as a pointer; that it never throws is no part of

@@ -19,8 +19,6 @@
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/python_error.hpp>
-#include <tenon/py/ref.hpp>
 
 namespace tenon::bind::detail {
 

@@ -10,11 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include <tenon/bind/argument.hpp>
 #include <tenon/bind/array.hpp>
-#include <tenon/bind/parameter.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor.hpp>
 
 namespace tenon::bind {
 
