@@ -34,7 +34,15 @@ TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, b
 
 TENON_INLINE bool argument::settle() noexcept { return loader{*this}.settle(); }
 
-TENON_INLINE void argument::clear() noexcept { loader{*this}.clear(); }
+/// What is released may run code of others, which finds nothing in the room.
+TENON_INLINE void argument::clear() noexcept {
+    const content was = std::exchange(content_, content::nothing);
+    keeps_ = waits_ = false;
+    if (was == content::array)
+        loader{*this}.room().~array_room();
+    else if (was == content::tensor)
+        kept_->~tensor();
+}
 
 /// Makes sure of everything that is borrowed. Ends: what is held stays so, and while nothing has to be held
 /// no code of others runs.

@@ -63,17 +63,15 @@ template <class Arg, class Passed>
         return static_cast<Arg&&>(passed);
 }
 
-struct no_guard {};
 /// What a call guard among the extras stands for: it is made in `lending`, after the last look at the
 /// arguments, which needs the GIL; nanobind would make it before.
-template <class Guard>
-struct guard_of {
-    using type = typename Guard::type;
-};
-template <>
-struct guard_of<void> {
+struct no_guard {
     using type = no_guard;
 };
+template <class... Extra>
+using guard_of = typename std::conditional_t<
+    std::is_void_v<typename nanobind::detail::func_extra_info<Extra...>::call_guard>, no_guard,
+    typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
 template <class Extra>
 [[nodiscard]] const Extra& without_guard(const Extra& extra) noexcept {
     return extra;  // NOLINT(bugprone-return-const-ref-from-parameter): lives as long as the definition
@@ -135,9 +133,7 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
                                              const Extra&... extra) {
     nanobind::object made;
     if constexpr (takes_arrays<Args...>) {
-        using guard =
-            typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
-        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
+        made = nanobind::cpp_function<Target>(lending<guard_of<Extra...>>(std::forward<Fn>(fn), signature),
                                               without_guard(extra)...);
     } else {
         made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
@@ -183,12 +179,10 @@ struct nanobind_annotation;
 template <class P>
     requires is_array<P>
 struct nanobind_annotation<P> {
-    static constexpr std::string_view open = "typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@",
-                                      middle = "@", close = "@']", in = P::spelled.view(),
-                                      out = P::spelled_result.view();
     static constexpr auto name =
-        joined<nanobind::detail::descr<open.size() + in.size() + middle.size() + out.size() + close.size()>>(
-            open, in, middle, out, close);
+        nanobind::detail::const_name("typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@") +
+        spelled_as<nanobind::detail::descr>(P::spelled) + nanobind::detail::const_name("@") +
+        spelled_as<nanobind::detail::descr>(P::spelled_result) + nanobind::detail::const_name("@']");
 };
 template <class P>
 struct nanobind_annotation<std::optional<P>> {
@@ -272,22 +266,19 @@ struct remove_opt_mono<tenon::bind::direct<std::optional<P>>> {
 
 /// A parameter: lent for the length of the call.
 template <typename P>
-struct type_caster<tenon::bind::direct<P>> {
+struct type_caster<tenon::bind::direct<P>> : tenon::bind::slot<P> {
     using Value = tenon::bind::direct<P>;
     static constexpr auto Name = tenon::bind::detail::nanobind_annotation<P>::name;
     template <typename>
     using Cast = Value;
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) {
-        const auto answer = slot_.load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
+        const auto answer = this->load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
         if (answer == tenon::bind::loading::raised) [[unlikely]]
             throw python_error();
         return answer == tenon::bind::loading::done;
     }
-    explicit operator Value() { return {&slot_}; }
-
-private:
-    tenon::bind::slot<P> slot_;
+    explicit operator Value() { return {this}; }
 };
 
 /// A number.

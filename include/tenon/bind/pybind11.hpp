@@ -32,14 +32,12 @@ struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
-    static constexpr std::string_view open = "typing.Annotated[", like = "numpy.typing.ArrayLike, '",
-                                      anything = "typing.Any, '", at = "@", close = "']",
-                                      in = P::spelled.view(), out = P::spelled_result.view();
-    static constexpr auto taken =
-        joined<pyb::descr<open.size() + like.size() + in.size() + close.size()>>(open, like, in, close);
-    static constexpr auto name =
-        joined<pyb::descr<open.size() + like.size() + in.size() + anything.size() + out.size() +
-                          3 * at.size() + close.size()>>(open, at, like, in, at, anything, out, at, close);
+    static constexpr auto in =
+        pyb::const_name("numpy.typing.ArrayLike, '") + spelled_as<pyb::descr>(P::spelled);
+    static constexpr auto taken = pyb::const_name("typing.Annotated[") + in + pyb::const_name("']");
+    static constexpr auto name = pyb::const_name("typing.Annotated[@") + in +
+                                 pyb::const_name("@typing.Any, '") +
+                                 spelled_as<pyb::descr>(P::spelled_result) + pyb::const_name("@']");
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
@@ -65,23 +63,17 @@ struct pybind11_annotation<tensor> {
 
 /// A parameter that is lent to the function for the length of the call.
 template <class P>
-class lent {
-public:
+struct lent : slot<P> {
     static constexpr auto name = pybind11_annotation<P>::taken;
     lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
-    bool load(pybind11::handle src, bool convert) { return is_loaded(slot_.load(src.ptr(), convert)); }
-    [[nodiscard]] slot<P>& room() noexcept { return slot_; }
-    [[nodiscard]] P& value() noexcept { return slot_.value(); }
-
-private:
-    slot<P> slot_;
+    bool load(pybind11::handle src, bool convert) { return is_loaded(slot<P>::load(src.ptr(), convert)); }
 };
 
 /// What is known of an argument after it was loaded: all of one that is lent; of the others, which are
 /// pybind11's own business, whether that took more than a look.
 template <class P>
 [[nodiscard]] slot<P>& room_of(lent<P>& caster, pybind11::handle) noexcept {
-    return caster.room();
+    return caster;
 }
 template <class Caster>
 [[nodiscard]] foreign_room room_of(Caster&, pybind11::handle) noexcept {

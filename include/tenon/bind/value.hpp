@@ -52,12 +52,8 @@ protected:
     T value_{};
 };
 template <class T>
-class stored_items : public stored_value<T> {
-public:
-    kept_objects& kept() noexcept { return kept_; }
-
-protected:
-    kept_objects kept_;
+struct stored_items : stored_value<T> {
+    kept_objects kept;
 };
 
 template <class T, template <class...> class Of>
@@ -150,8 +146,8 @@ template <class T, class Put>
     const loading answer = element.load(obj, may_convert);
     if (answer != loading::done) return answer;
     put(std::move(element.value()));
-    if constexpr (requires { element.kept(); }) {
-        for (py::ref& object : element.kept()) kept.push_back(std::move(object));
+    if constexpr (requires { element.kept; }) {
+        for (py::ref& object : element.kept) kept.push_back(std::move(object));
     }
     return answer;
 }
@@ -162,7 +158,7 @@ class value_slot<std::optional<T>> : public stored_items<std::optional<T>> {
 public:
     loading load(PyObject* obj, bool may_convert) {
         if (obj == Py_None) return loading::done;
-        return load_element<T>(obj, may_convert, this->kept_,
+        return load_element<T>(obj, may_convert, this->kept,
                                [&](T&& v) { this->value_.emplace(std::move(v)); });
     }
 };
@@ -176,11 +172,11 @@ public:
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         this->value_.reserve(static_cast<std::size_t>(count));
         for (Py_ssize_t i = 0; i < count; ++i) {
-            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, this->kept_,
+            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, this->kept,
                                                    [&](T&& v) { this->value_.push_back(std::move(v)); });
             if (answer != loading::done) return answer;
         }
-        if constexpr (points_into_object<T>) this->kept_.push_back(std::move(items));
+        if constexpr (points_into_object<T>) this->kept.push_back(std::move(items));
         return loading::done;
     }
 };
@@ -199,12 +195,12 @@ public:
             value_slot<std::string> name;
             loading answer = name.load(key, false);
             if (answer == loading::done) {
-                answer = load_element<T>(item, may_convert, this->kept_,
+                answer = load_element<T>(item, may_convert, this->kept,
                                          [&](T&& v) { this->value_.emplace(name.value(), std::move(v)); });
             }
             if (answer != loading::done) return answer;
         }
-        if constexpr (points_into_object<T>) this->kept_.push_back(std::move(copy));
+        if constexpr (points_into_object<T>) this->kept.push_back(std::move(copy));
         return loading::done;
     }
 };
@@ -220,13 +216,13 @@ public:
         loading answer = loading::done;
         Py_ssize_t next = 0;
         const auto load_part = [&]<class P>(std::optional<P>& part) {
-            answer = load_element<P>(PyTuple_GET_ITEM(items.get(), next++), may_convert, this->kept_,
+            answer = load_element<P>(PyTuple_GET_ITEM(items.get(), next++), may_convert, this->kept,
                                      [&](P&& v) { part.emplace(std::move(v)); });
             return answer == loading::done;
         };
         if (std::apply([&](auto&... part) { return (load_part(part) && ...); }, parts))
             std::apply([&](auto&... part) { this->value_.emplace(std::move(*part)...); }, parts);
-        if constexpr (points_into_object<std::tuple<T...>>) this->kept_.push_back(std::move(items));
+        if constexpr (points_into_object<std::tuple<T...>>) this->kept.push_back(std::move(items));
         return answer;
     }
     std::tuple<T...>& value() noexcept { return *this->value_; }
