@@ -138,8 +138,7 @@ TENON_INLINE void remember_types(const void* overload, const parameter_type* con
     function_registry& known = function_registry::here();
     const std::scoped_lock lock(known.mutex);
     known.types[overload] = types;
-} catch (...) {  // NOLINT(bugprone-empty-catch): without memory there are no words
-    // Without memory for it, its reasons are left out.
+} catch (...) {  // NOLINT(bugprone-empty-catch): without memory for it, its reasons are left out
 }
 
 TENON_INLINE const parameter_type* const* types_of_overload(const void* overload) noexcept {

@@ -174,10 +174,7 @@ struct loader {
         a.ran_code_ = a.ran_code_ || got.ran_code;
         return reached ? loading::done : refuse_import(obj, spec(), got.no_array, why);
     }
-    /// `to_keep`: the memory must outlive the object's own time.
-    [[nodiscard]] loading load_any(PyObject* obj, bool may_convert, bool to_keep,
-                                   note_ptr& why) const noexcept {
-        a.owning_ = to_keep;
+    [[nodiscard]] loading load(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {
         return a.type_->kind == parameter_kind::array ? load_array(obj, may_convert, why)
                                                       : load_tensor(obj, why);
     }

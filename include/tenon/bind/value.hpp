@@ -56,10 +56,6 @@ struct stored_items : stored_value<T> {
     kept_objects kept;
 };
 
-template <class T, template <class...> class Of>
-inline constexpr bool is_a = false;
-template <class... T, template <class...> class Of>
-inline constexpr bool is_a<Of<T...>, Of> = true;
 template <class T>
 inline constexpr bool is_tuple = is_a<T, std::tuple> || is_a<T, std::pair>;
 template <class T>
