@@ -167,8 +167,25 @@ TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
     return text != nullptr ? text : "";
 }
 
-TENON_COLD inline void explain_call(PyObject* self, const call_arguments& given, bool consumes) noexcept {
-    explain_pending(self, &list_known, given, consumes);
+/// Gives the pending TypeError of a binder the reasons why no overload of `function` took the arguments. What
+/// is not such an exception, concerns no array, or is of another function, stays as it is: the function may
+/// have run, and called that. `consumes` as an explainer does.
+TENON_COLD inline void explain_call(PyObject* function, const call_arguments& given, bool consumes) noexcept
+    try {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
+    py::ref original = py::pending_exception();
+    if (!original) return;
+    const std::string message = text_of_exception(original.get());
+    if (PyErr_Occurred() != nullptr) return;
+    if (const auto listed = listed_overloads::in(message)) {
+        overload_list known;
+        const std::string name = list_known(function, known);
+        explainer notes(consumes);
+        if (listed->function == name && raise_listed(notes, *listed, given, known)) return;
+    }
+    py::restore_exception(std::move(original));
+} catch (...) {
+    py::raise_caught();
 }
 
 /// In front of what is called as by vectorcall. Without a call's own notes there is one overload to explain.

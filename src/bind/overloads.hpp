@@ -173,25 +173,4 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     return true;
 }
 
-/// Gives the pending TypeError of a binder the reasons why no overload of `function`, which `list` knows,
-/// took the arguments. What is not such an exception, concerns no array, or is of another function, stays as
-/// it is: the function may have run, and called that. `consumes` as an explainer does.
-inline void explain_pending(PyObject* function, overload_lister list, const call_arguments& given,
-                            bool consumes) noexcept try {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
-    py::ref original = py::pending_exception();
-    if (!original) return;
-    const std::string message = text_of_exception(original.get());
-    if (PyErr_Occurred() != nullptr) return;
-    if (const auto listed = listed_overloads::in(message)) {
-        overload_list known;
-        const std::string name = list(function, known);
-        explainer notes(consumes);
-        if (listed->function == name && raise_listed(notes, *listed, given, known)) return;
-    }
-    py::restore_exception(std::move(original));
-} catch (...) {
-    py::raise_caught();
-}
-
 }  // namespace tenon::bind

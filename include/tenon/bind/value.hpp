@@ -228,14 +228,19 @@ public:
 
 /// A result as a Python object: a new reference, or null with an exception set.
 template <class T>
-[[nodiscard]] PyObject* to_object(T&& result) {
+[[nodiscard]] PyObject* to_object(T&& result);
+/// A part of one, moved out of it unless that stays where it is.
+template <class Whole, class Part>
+[[nodiscard]] PyObject* part_to_object(Part&& part) {
+    if constexpr (std::is_lvalue_reference_v<Whole>)
+        return to_object(part);
+    else
+        return to_object(std::move(part));
+}
+
+template <class T>
+PyObject* to_object(T&& result) {
     using value = std::remove_cvref_t<T>;
-    [[maybe_unused]] const auto give_part = [](auto&& part) {
-        if constexpr (std::is_lvalue_reference_v<T>)
-            return to_object(part);
-        else
-            return to_object(std::move(part));
-    };
     if constexpr (std::same_as<value, bool>) {
         return PyBool_FromLong(result ? 1 : 0);
     } else if constexpr (std::signed_integral<value>) {
@@ -260,7 +265,7 @@ template <class T>
     } else if constexpr (is_a<value, std::vector>) {
         py::ref made = py::ref::take(PyList_New(static_cast<Py_ssize_t>(result.size())));
         for (std::size_t i = 0; made && i < result.size(); ++i) {
-            PyObject* const item = give_part(result[i]);
+            PyObject* const item = part_to_object<T>(result[i]);
             if (item == nullptr) return nullptr;
             PyList_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), item);
         }
@@ -268,7 +273,7 @@ template <class T>
     } else if constexpr (is_dict<value>) {
         py::ref made = py::ref::take(PyDict_New());
         for (auto& [key, item] : result) {
-            const py::ref object = py::ref::take(made ? give_part(item) : nullptr);
+            const py::ref object = py::ref::take(made ? part_to_object<T>(item) : nullptr);
             if (!object || set_item(made.get(), key.c_str(), object.get()) != 0) return nullptr;
         }
         return made.release();
@@ -280,7 +285,7 @@ template <class T>
             return item != nullptr;
         };
         const bool complete =
-            made && std::apply([&](auto&... part) { return (put(give_part(part)) && ...); }, result);
+            made && std::apply([&](auto&... part) { return (put(part_to_object<T>(part)) && ...); }, result);
         return complete ? made.release() : nullptr;
     } else {
         static_assert(
