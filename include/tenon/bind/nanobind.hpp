@@ -179,10 +179,12 @@ struct nanobind_annotation;
 template <class P>
     requires is_array<P>
 struct nanobind_annotation<P> {
+    static constexpr std::string_view open = "typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@",
+                                      middle = "@", close = "@']", in = P::spelled.view(),
+                                      out = P::spelled_result.view();
     static constexpr auto name =
-        nanobind::detail::const_name("typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@") +
-        spelled_as<nanobind::detail::descr>(P::spelled) + nanobind::detail::const_name("@") +
-        spelled_as<nanobind::detail::descr>(P::spelled_result) + nanobind::detail::const_name("@']");
+        joined<nanobind::detail::descr<open.size() + in.size() + middle.size() + out.size() + close.size()>>(
+            open, in, middle, out, close);
 };
 template <class P>
 struct nanobind_annotation<std::optional<P>> {

@@ -97,10 +97,16 @@ struct words {
     [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size}; }
 };
 
-/// The text in a binder's own class for that.
-template <template <std::size_t, class...> class Text, std::size_t Size>
-[[nodiscard]] constexpr Text<Size> spelled_as(const words<Size>& from) noexcept {
-    return Text<Size>(from.text);
+/// The texts, one after the other, in the `text` of a binder's own class for that.
+template <class Text>
+[[nodiscard]] constexpr Text joined(const auto&... parts) noexcept {
+    Text out{};
+    std::size_t at = 0;
+    const auto put = [&](std::string_view part) {
+        for (const char c : part) out.text[at++] = c;
+    };
+    (put(parts), ...);
+    return out;
 }
 
 }  // namespace tenon::bind

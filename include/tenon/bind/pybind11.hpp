@@ -32,12 +32,14 @@ struct pybind11_annotation;
 template <class P>
     requires is_array<P>
 struct pybind11_annotation<P> {
-    static constexpr auto in =
-        pyb::const_name("numpy.typing.ArrayLike, '") + spelled_as<pyb::descr>(P::spelled);
-    static constexpr auto taken = pyb::const_name("typing.Annotated[") + in + pyb::const_name("']");
-    static constexpr auto name = pyb::const_name("typing.Annotated[@") + in +
-                                 pyb::const_name("@typing.Any, '") +
-                                 spelled_as<pyb::descr>(P::spelled_result) + pyb::const_name("@']");
+    static constexpr std::string_view open = "typing.Annotated[", like = "numpy.typing.ArrayLike, '",
+                                      anything = "typing.Any, '", at = "@", close = "']",
+                                      in = P::spelled.view(), out = P::spelled_result.view();
+    static constexpr auto taken =
+        joined<pyb::descr<open.size() + like.size() + in.size() + close.size()>>(open, like, in, close);
+    static constexpr auto name =
+        joined<pyb::descr<open.size() + like.size() + in.size() + anything.size() + out.size() +
+                          3 * at.size() + close.size()>>(open, at, like, in, at, anything, out, at, close);
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
