@@ -26,7 +26,7 @@ TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, b
     type_ = &type;
     if (type.accepts_none && obj == Py_None) return loading::done;
     note_ptr why;
-    const loading answer = room.load_any(obj, may_convert, false, why);
+    const loading answer = room.load(obj, may_convert, why);
     if (!why) [[likely]]
         return answer;
     return conclude(answer, obj, type, std::move(why));
@@ -34,7 +34,15 @@ TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, b
 
 TENON_INLINE bool argument::settle() noexcept { return loader{*this}.settle(); }
 
-TENON_INLINE void argument::clear() noexcept { loader{*this}.clear(); }
+/// What is released may run code of others, which finds nothing in the room.
+TENON_INLINE void argument::clear() noexcept {
+    const content was = std::exchange(content_, content::nothing);
+    keeps_ = waits_ = false;
+    if (was == content::array)
+        loader{*this}.room().~array_room();
+    else if (was == content::tensor)
+        kept_->~tensor();
+}
 
 /// Makes sure of everything that is borrowed. Ends: what is held stays so, and while nothing has to be held
 /// no code of others runs.
@@ -74,10 +82,11 @@ TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool m
     argument a;
     const loader room{a};
     a.type_ = &type;
+    a.owning_ = true;
     out = {};
     if (type.accepts_none && obj == Py_None) return loading::done;
     note_ptr why;
-    loading answer = room.load_any(obj, may_convert, true, why);
+    loading answer = room.load(obj, may_convert, why);
     if (answer == loading::done && !room.settle()) answer = refuse_import(obj, room.spec(), false, why);
     // A refusal is noted for a call that will look at it: else the item would be kept for nobody.
     if (why && is_call_noted()) answer = conclude(answer, obj, type, std::move(why));

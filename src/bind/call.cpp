@@ -55,13 +55,11 @@ TENON_INLINE void add_overload(overload_list& list, const parameter* parameters,
     known_overload& made = list.all.emplace_back();
     bool is_behind_args = false;
     for (unsigned i = 0; i < count; ++i) {
-        known_parameter& p = made.parameters.emplace_back();
-        p.is = parameters[i];
-        p.is.is_keyword_only = p.is.is_keyword_only || is_behind_args;
-        is_behind_args = is_behind_args || p.is.stars == 1;
-        const bool has_self = made.parameters.front().name == "self";
-        p.name = p.is.name != nullptr ? p.is.name : "arg" + std::to_string(i - (has_self ? 1U : 0U));
-        p.is.name = nullptr;  // the binder's: it may go
+        const parameter& p = parameters[i];
+        const bool has_self = i != 0 && made.front().name == "self";
+        made.push_back({p.name != nullptr ? p.name : "arg" + std::to_string(i - (has_self ? 1U : 0U)), p.type,
+                        p.stars, p.has_default, p.is_keyword_only || is_behind_args});
+        is_behind_args = is_behind_args || p.stars == 1;
     }
 }
 
@@ -111,89 +109,87 @@ private:
 
 /// What is known of functions, for as long as the process lives: nanobind's by the objects they are, which
 /// live as long as the interpreter; of pybind11's the types of each overload, by its record.
-class function_registry {
-public:
+struct function_registry {
+    std::mutex mutex;
+    std::map<PyObject*, overload_list> functions;
+    std::map<const void*, const parameter_type* const*> types;
+
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
     void add(PyObject* made, PyObject* before, std::size_t total, const parameter* parameters,
              unsigned count) {
-        const std::scoped_lock lock(mutex_);
+        const std::scoped_lock lock(mutex);
         overload_list list;
-        const auto found = functions_.find(before);
-        if (total > 1 && found != functions_.end()) {
+        if (const auto found = functions.find(before); total > 1 && found != functions.end()) {
             list = std::move(found->second);
-            functions_.erase(found);
+            functions.erase(found);
         }
         // Those that were defined where these headers had not been included, and are nobody's to explain.
         while (list.all.size() + 1 < total) list.all.emplace(list.all.begin());
         add_overload(list, parameters, count);
-        functions_[made] = std::move(list);
-    }
-    [[nodiscard]] overload_list find(PyObject* function) {
-        const std::scoped_lock lock(mutex_);
-        const auto found = functions_.find(function);
-        return found != functions_.end() ? found->second : overload_list{};
-    }
-    void add(const void* overload, const parameter_type* const* types) {
-        const std::scoped_lock lock(mutex_);
-        types_[overload] = types;
-    }
-    [[nodiscard]] const parameter_type* const* find_types(const void* overload) {
-        const std::scoped_lock lock(mutex_);
-        const auto found = types_.find(overload);
-        return found != types_.end() ? found->second : nullptr;
+        functions[made] = std::move(list);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
         static auto* const all = new function_registry;  // never destroyed: modules may go later
         return *all;
     }
-
-private:
-    std::mutex mutex_;
-    std::map<PyObject*, overload_list> functions_;
-    std::map<const void*, const parameter_type* const*> types_;
 };
 
 TENON_INLINE void remember_types(const void* overload, const parameter_type* const* types) noexcept try {
-    function_registry::here().add(overload, types);
-} catch (...) {  // NOLINT(bugprone-empty-catch): without memory there are no words
-    // Without memory for it, its reasons are left out.
+    function_registry& known = function_registry::here();
+    const std::scoped_lock lock(known.mutex);
+    known.types[overload] = types;
+} catch (...) {  // NOLINT(bugprone-empty-catch): without memory for it, its reasons are left out
 }
 
 TENON_INLINE const parameter_type* const* types_of_overload(const void* overload) noexcept {
-    return function_registry::here().find_types(overload);
-}
-
-/// Explains what a function of nanobind's raised, if it refused its arguments.
-TENON_COLD inline void explain_function(PyObject* self, const call_arguments& given, bool consumes) noexcept
-    try {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
-    overload_list known = function_registry::here().find(self);
-    py::ref raised = py::pending_exception();
-    const py::ref name = py::ref::take(py::call::attr(self, "__name__"));
-    const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-    PyErr_Clear();
-    py::restore_exception(std::move(raised));
-    explain_pending(given, known, text != nullptr ? text : "", consumes);
-} catch (...) {
-    py::raise_caught();
+    function_registry& known = function_registry::here();
+    const std::scoped_lock lock(known.mutex);
+    const auto found = known.types.find(overload);
+    return found != known.types.end() ? found->second : nullptr;
 }
 
 /// How pybind11's functions are listed: the same for all of them.
 TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
 
-/// The same of a function of pybind11's, which always keeps notes.
-TENON_COLD inline void explain_definition(PyObject* self, const call_arguments& given, bool) noexcept try {
+/// Lists the overloads of a function of either binder's, and gives its name.
+[[nodiscard]] inline std::string list_known(PyObject* self, overload_list& out) {
+    {
+        function_registry& known = function_registry::here();
+        const std::scoped_lock lock(known.mutex);
+        if (const auto found = known.functions.find(self); found != known.functions.end())
+            out = found->second;
+    }
+    const overload_lister list_definition = definition_lister.load();
+    if (out.all.empty() && list_definition != nullptr) return list_definition(self, out);
+    const py::ref name = py::ref::take(py::call::attr(self, "__name__"));
+    const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+    PyErr_Clear();
+    return text != nullptr ? text : "";
+}
+
+/// Gives the pending TypeError of a binder the reasons why no overload of `function` took the arguments. What
+/// is not such an exception, concerns no array, or is of another function, stays as it is: the function may
+/// have run, and called that. `consumes` as an explainer does.
+TENON_COLD inline void explain_call(PyObject* function, const call_arguments& given, bool consumes) noexcept
+    try {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
-    overload_list known;
-    const overload_lister lister = definition_lister.load();
-    const char* const name = lister != nullptr ? lister(self, known) : "";
-    explain_pending(given, known, name, false);
+    py::ref original = py::pending_exception();
+    if (!original) return;
+    const std::string message = text_of_exception(original.get());
+    if (PyErr_Occurred() != nullptr) return;
+    if (const auto listed = listed_overloads::in(message)) {
+        overload_list known;
+        const std::string name = list_known(function, known);
+        explainer notes(consumes);
+        if (listed->function == name && raise_listed(notes, *listed, given, known)) return;
+    }
+    py::restore_exception(std::move(original));
 } catch (...) {
     py::raise_caught();
 }
 
-/// In front of what is called as by vectorcall.
-template <auto Explain, bool KeepsNotes>
+/// In front of what is called as by vectorcall. Without a call's own notes there is one overload to explain.
+template <bool KeepsNotes>
 struct vectorcall_stand {
     template <std::size_t I>
     static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
@@ -204,12 +200,12 @@ struct vectorcall_stand {
             call_frame notes;
             PyObject* const result = notes.end(original(self, args, nargsf, names));
             if (result == nullptr) [[unlikely]]
-                Explain(self, {args, count, names}, false);
+                explain_call(self, {args, count, names}, false);
             return result;
         } else {
             PyObject* const result = original(self, args, nargsf, names);
             if (result == nullptr) [[unlikely]] {
-                Explain(self, {args, count, names}, true);
+                explain_call(self, {args, count, names}, true);
                 forget_notes();
             }
             return result;
@@ -217,7 +213,7 @@ struct vectorcall_stand {
     }
 };
 template <bool KeepsNotes>
-using function_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<&explain_function, KeepsNotes>>;
+using function_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<KeepsNotes>>;
 
 struct slow_definition_stand {
     template <std::size_t I>
@@ -233,22 +229,17 @@ struct slow_definition_stand {
 
 private:
     TENON_COLD static void explain(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
-        std::vector<PyObject*> values;
-        values.reserve(static_cast<std::size_t>(PyTuple_GET_SIZE(args)));
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) values.push_back(PyTuple_GET_ITEM(args, i));
+        PyObject** const first = PySequence_Fast_ITEMS(args);
+        std::vector<PyObject*> values(first, first + PyTuple_GET_SIZE(args));
         py::ref names;
         if (keywords != nullptr) {
             const py::error_guard aside;
-            names = py::ref::take(PyTuple_New(PyDict_GET_SIZE(keywords)));
+            names = py::ref::take(foreign_code([&] { return PySequence_Tuple(keywords); }));
             if (!names) return;
             PyObject *key = nullptr, *value = nullptr;
-            Py_ssize_t at = 0;
-            for (Py_ssize_t i = 0; PyDict_Next(keywords, &at, &key, &value) != 0; ++i) {
-                PyTuple_SET_ITEM(names.get(), i, py::ref::borrow(key).release());
-                values.push_back(value);
-            }
+            for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value) != 0;) values.push_back(value);
         }
-        explain_definition(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
+        explain_call(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
     } catch (...) {
         py::raise_caught();
     }
@@ -277,21 +268,24 @@ TENON_INLINE void hook_function(PyObject* made, PyObject* before, const paramete
     PyErr_Clear();  // without memory for it, it keeps its own messages
 }
 
+/// A stand-in takes the place of a definition's function. False when one is there already.
+template <class Fn, class Stand>
+[[nodiscard]] bool stand_before(PyMethodDef& definition) noexcept {
+    const auto old = reinterpret_cast<Fn>(reinterpret_cast<void (*)()>(definition.ml_meth));
+    const Fn made = stand_ins<Fn, Stand>::in_front_of(old);
+    definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(made));
+    return made != old;
+}
+
 TENON_INLINE bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept {
     definition_lister.store(lister);
-    const auto swap = [&]<class Stand, class Fn>(std::type_identity<Stand>, Fn) {
-        const auto old = reinterpret_cast<Fn>(reinterpret_cast<void (*)()>(definition.ml_meth));
-        const Fn made = stand_ins<Fn, Stand>::in_front_of(old);
-        definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(made));
-        return made != old;
-    };
     constexpr int fast = METH_FASTCALL | METH_KEYWORDS;
     constexpr int slow = METH_VARARGS | METH_KEYWORDS;
     // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
     if ((definition.ml_flags & fast) == fast)
-        return swap(std::type_identity<vectorcall_stand<&explain_definition, true>>{}, vectorcallfunc{});
+        return stand_before<vectorcallfunc, vectorcall_stand<true>>(definition);
     if ((definition.ml_flags & slow) == slow)
-        return swap(std::type_identity<slow_definition_stand>{}, PyCFunctionWithKeywords{});
+        return stand_before<PyCFunctionWithKeywords, slow_definition_stand>(definition);
     return false;
 }
 

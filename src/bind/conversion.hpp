@@ -22,9 +22,6 @@ namespace tenon::bind {
     return static_cast<bool>(check(t, wanted));
 }
 
-[[nodiscard]] inline bool is_in_order(const tensor_ref& t, memory_order order) noexcept {
-    return static_cast<bool>(check(t, {.order = order}));
-}
 /// What stays pending after false is no answer, but an interruption, say.
 [[nodiscard]] inline bool has_attribute(PyObject* obj, const char* name) noexcept {
     const bool found = static_cast<bool>(py::ref::take(py::call::attr(obj, name)));
@@ -68,10 +65,13 @@ namespace tenon::bind {
 /// exception set when it cannot.
 [[nodiscard]] inline py::ref convert_argument(PyObject* obj, const tensor_ref& got, const request& wanted) {
     py::ref made = py::ref::borrow(obj);
-    bool in_order = is_in_order(got, wanted.order);
+    bool in_order = false;
+    const auto look = [&](const tensor_ref& t) noexcept {
+        in_order = static_cast<bool>(check(t, {.order = wanted.order}));
+    };
+    look(got);
     if (wanted.type && *wanted.type != got.dtype()) {
         made = convert_type(obj, *wanted.type);
-        const auto look = [&](const tensor_ref& t) { in_order = is_in_order(t, wanted.order); };
         if (!made || !py::borrow(made.get(), {}, look)) return {};
     }
     return in_order ? std::move(made) : convert_order(made.get(), wanted.order);

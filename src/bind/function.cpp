@@ -65,11 +65,18 @@ TENON_INLINE loading load_number(PyObject* obj, double& out, bool& ran_code) noe
 
 namespace tenon::py::detail {
 
+struct function_record {
+    std::string name;
+    std::string doc;  ///< as CPython wants it: the bare signature, then the text
+    bind::known_overload parameters;
+    std::vector<parameter::default_value> defaults;
+};
+
 TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
 
 /// A default value as an object. Null with an exception set on failure.
 // NOLINTNEXTLINE(bugprone-exception-escape): a variant of numbers is never without a value
-[[nodiscard]] inline ref default_object(const parameter& p) noexcept {
+[[nodiscard]] inline ref default_object(const parameter::default_value& value) noexcept {
     return ref::take(std::visit(
         []<class V>(const V& v) -> PyObject* {
             if constexpr (std::is_same_v<V, bool>)
@@ -85,7 +92,7 @@ TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
             else
                 return ref::borrow(Py_None).release();
         },
-        p.value));
+        value));
 }
 
 /// Text as Python shows it, on one line.
@@ -105,7 +112,7 @@ TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
 }
 
 /// A default value as Python shows it.
-[[nodiscard]] inline std::string shown(const parameter& p) {
+[[nodiscard]] inline std::string shown(const parameter::default_value& value) {
     return std::visit(
         []<class V>(const V& v) -> std::string {
             if constexpr (std::is_same_v<V, bool>) {
@@ -123,56 +130,47 @@ TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
                 return "None";
             }
         },
-        p.value);
+        value);
 }
 
-TENON_INLINE PyMethodDef define_function(function_record& made, const char* name,
+TENON_INLINE PyMethodDef define_function(const function_record*& known, const char* name,
                                          std::span<const parameter> parameters, const char* doc,
                                          std::span<const std::string> annotations, const std::string& result,
                                          PyCFunction call) {
-    made.name = name;
-    made.parameters.assign(parameters.begin(), parameters.end());
+    auto* const made = new function_record{name, {}, {}, {}};
+    known = made;
     std::string bare, full;
-    for (std::size_t i = 0; i < parameters.size(); ++i) {
-        const parameter& p = parameters[i];
-        bare += std::string(", ") + p.name + (p.has_default() ? "=" + shown(p) : "");
-        full += std::string(i == 0 ? "" : ", ") + p.name + ": " + annotations[i] +
-                (p.has_default() ? " = " + shown(p) : "");
+    for (const parameter& p : parameters) {
+        const bool has_default = p.value.index() != 0;
+        const std::string& annotation = annotations[made->parameters.size()];
+        bare += std::string(", ") + p.name + (has_default ? "=" + shown(p.value) : "");
+        full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotation +
+                (has_default ? " = " + shown(p.value) : "");
+        made->parameters.push_back({.name = p.name, .has_default = has_default});
+        made->defaults.push_back(p.value);
     }
-    made.doc = made.name + "($module" + bare + ")\n--\n\n" + made.name + "(" + full + ") -> " + result;
-    if (doc != nullptr && *doc != '\0') made.doc += std::string("\n\n") + doc;
-    return {made.name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made.doc.c_str()};
+    made->doc = made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + result;
+    if (doc != nullptr && *doc != '\0') made->doc += std::string("\n\n") + doc;
+    return {made->name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made->doc.c_str()};
 }
 
 TENON_INLINE bool place_arguments(const function_record& function, PyObject* const* args,
                                   Py_ssize_t positional, PyObject* names, PyObject** out, ref* made) noexcept
     try {
-    const bind::call_arguments given{args, positional, names};
-    const std::vector<parameter>& parameters = function.parameters;
-    const auto count = static_cast<Py_ssize_t>(parameters.size());
-    const auto fail = [&](const std::string& what) {
-        PyErr_SetString(PyExc_TypeError, (function.name + "(): " + what).c_str());
-        return false;
-    };
-    if (positional > count) return fail(bind::too_many(count, positional));
-    for (Py_ssize_t i = 0; i < positional; ++i) out[i] = args[i];
-    for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
-        const std::string_view name = given.keyword(k);
-        Py_ssize_t at = 0;
-        while (at < count && parameters[static_cast<std::size_t>(at)].name != name) ++at;
-        if (at == count) return fail("has no argument " + bind::quoted(name));
-        if (out[at] != nullptr) return fail("got two values for argument '" + std::string(name) + "'");
-        out[at] = args[positional + k];
-    }
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        const parameter& p = parameters[static_cast<std::size_t>(i)];
+    const bind::known_overload& parameters = function.parameters;
+    std::string problem = bind::place({args, positional, names}, parameters, out);
+    for (std::size_t i = 0; i < parameters.size() && problem.empty(); ++i) {
         if (out[i] != nullptr) continue;
-        if (!p.has_default()) return fail("argument '" + std::string(p.name) + "' is missing");
-        made[i] = default_object(p);
+        if (!parameters[i].has_default) {
+            problem = "argument " + bind::quoted(parameters[i].name) + " is missing";
+            break;
+        }
+        made[i] = default_object(function.defaults[i]);
         out[i] = made[i].get();
         if (out[i] == nullptr) return false;
     }
-    return true;
+    if (!problem.empty()) PyErr_SetString(PyExc_TypeError, (function.name + "(): " + problem).c_str());
+    return problem.empty();
 } catch (...) {
     raise_caught();
     return false;
@@ -181,8 +179,8 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
 TENON_INLINE void raise_refused(const function_record& function, std::size_t index,
                                 const bind::parameter_type& type, const std::string& annotation,
                                 PyObject* obj) noexcept try {
-    const char* const name = function.parameters[index].name;
-    const bind::parameter asked{name, &type};
+    const std::string& name = function.parameters[index].name;
+    const bind::parameter asked{name.c_str(), &type};
     if (bind::raise_noted(function.name.c_str(), &asked, &obj, 1)) return;
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);

@@ -82,18 +82,6 @@ TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
     return py::numpy::borrow_quickly(obj, out) || py::detail::acquire(obj, writable, out);
 }
 
-/// As `py::from_python`; if `no_array`, without an exception for what is no array at all, which it says then.
-[[nodiscard]] inline std::optional<tensor> import_to_keep(PyObject* obj, bool writable,
-                                                          bool& no_array) noexcept {
-    py::acquired got;
-    got.owning = true;
-    got.quiet = std::exchange(no_array, false);
-    if (py::interpreter::current() == nullptr) return std::nullopt;
-    if (py::detail::acquire(obj, writable, got)) return py::detail::settle(obj, got, {.writable = writable});
-    no_array = got.no_array;
-    return std::nullopt;
-}
-
 /// What came of an import that failed: the pending exception ends the call, or is the reason to be noted.
 [[nodiscard]] inline loading refuse_import(PyObject* obj, const parameter_spec& spec, bool no_array,
                                            note_ptr& why) noexcept {
@@ -118,11 +106,9 @@ TENON_COLD inline loading refuse_unmet(PyObject* obj, const parameter_spec& spec
 }
 
 /// A bare capsule can be taken once: it is looked at first, so that one that does not fit is left for another
-/// overload, or whoever else wants it. Whatever is no capsule fits, as far as this goes.
+/// overload, or whoever else wants it.
 [[nodiscard]] inline loading look_at_capsule(PyObject* obj, const parameter_spec& spec,
                                              note_ptr& why) noexcept {
-    if (!PyCapsule_CheckExact(obj)) [[likely]]
-        return loading::done;
     py::acquired seen;
     seen.looking = true;
     if (!reach(obj, spec.wanted.writable, seen)) return refuse_import(obj, spec, false, why);
@@ -152,16 +138,6 @@ struct loader {
     void note_what_is_kept() const noexcept {
         a.keeps_ = room().converted || room().got.owner.release_function() != nullptr;
     }
-    /// Empties the room. What is released may run code of others, which finds nothing in it.
-    void clear() const noexcept {
-        const auto was = std::exchange(a.content_, argument::content::nothing);
-        a.keeps_ = a.waits_ = false;
-        if (was == argument::content::array)
-            room().~array_room();
-        else if (was == argument::content::tensor)
-            std::launder(reinterpret_cast<tensor*>(a.room_))->~tensor();
-    }
-
     [[nodiscard]] bool is_array() const noexcept { return a.content_ == argument::content::array; }
     [[nodiscard]] bool is_borrowed() const noexcept {
         return is_array() && room().got.owner.release_function() == nullptr;
@@ -188,7 +164,7 @@ struct loader {
     }
     /// Imports `obj` anew as the current alternative would have it.
     [[nodiscard]] loading import_array(PyObject* obj, note_ptr& why) const noexcept {
-        if (is_array()) clear();
+        if (is_array()) a.clear();
         py::acquired& got = (new (a.room_) array_room)->got;
         a.content_ = argument::content::array;
         got.quiet = true;
@@ -198,10 +174,7 @@ struct loader {
         a.ran_code_ = a.ran_code_ || got.ran_code;
         return reached ? loading::done : refuse_import(obj, spec(), got.no_array, why);
     }
-    /// `to_keep`: the memory must outlive the object's own time.
-    [[nodiscard]] loading load_any(PyObject* obj, bool may_convert, bool to_keep,
-                                   note_ptr& why) const noexcept {
-        a.owning_ = to_keep;
+    [[nodiscard]] loading load(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {
         return a.type_->kind == parameter_kind::array ? load_array(obj, may_convert, why)
                                                       : load_tensor(obj, why);
     }
@@ -241,7 +214,7 @@ struct loader {
     }
     [[nodiscard]] loading give_up(loading answer) const noexcept {
         const py::error_guard aside;
-        clear();
+        a.clear();
         return answer;
     }
     /// Notes what was imported as unmet: for the first alternative, unless a later one has the element type.
@@ -276,18 +249,22 @@ struct loader {
     [[nodiscard]] loading load_tensor(PyObject* obj, note_ptr& why) const noexcept {
         a.source_ = obj;
         a.ran_code_ = true;
-        a.waits_ = PyCapsule_CheckExact(obj);
-        if (a.waits_) {
+        if (PyCapsule_CheckExact(obj)) {
             const loading answer = look_at_capsule(obj, spec(), why);
             a.waits_ = answer == loading::done;
             return answer;
         }
-        bool no_array = true;
-        return keep_tensor(obj, no_array) ? loading::done : refuse_import(obj, spec(), no_array, why);
+        py::acquired got;
+        got.quiet = true;
+        return keep_tensor(got) ? loading::done : refuse_import(obj, spec(), got.no_array, why);
     }
-    /// The tensor of an object, in the room.
-    [[nodiscard]] bool keep_tensor(PyObject* obj, bool& no_array) const noexcept {
-        auto t = import_to_keep(obj, false, no_array);
+    /// The tensor of the object, in the room. False with an exception set, or `no_array` if that is all that
+    /// is to be said.
+    [[nodiscard]] bool keep_tensor(py::acquired& got) const noexcept {
+        got.owning = true;
+        if (py::interpreter::current() == nullptr || !py::detail::acquire(a.source_, false, got))
+            return false;
+        auto t = py::detail::settle(a.source_, got, {.writable = false});
         if (!t) return false;
         a.kept_ = new (a.room_) tensor(std::move(*t));
         a.content_ = argument::content::tensor;
@@ -335,8 +312,8 @@ struct loader {
         if (!a.waits_) return true;
         if (is_array()) return take_capsule();
         a.waits_ = false;
-        bool no_array = false;
-        return keep_tensor(a.source_, no_array);
+        py::acquired got;
+        return keep_tensor(got);
     }
 };
 

@@ -14,13 +14,18 @@ namespace tenon::bind {
 /// A parameter that outlives the binder's own words for it.
 struct known_parameter {
     std::string name;
-    parameter is;
+    const parameter_type* type = nullptr;
+    std::uint8_t stars = 0;
+    bool has_default = false;
+    bool is_keyword_only = false;
+
+    /// The type mentions an array, so that its refusal is ours to explain.
+    [[nodiscard]] bool is_ours() const noexcept {
+        return type != nullptr && type->kind != parameter_kind::foreign;
+    }
 };
-struct known_overload {
-    std::vector<known_parameter> parameters;
-};
-class overload_list {
-public:
+using known_overload = std::vector<known_parameter>;
+struct overload_list {
     std::vector<known_overload> all;
 };
 
@@ -41,72 +46,51 @@ struct call_arguments {
     }
 };
 
-/// "takes 1 positional argument, got 2".
-[[nodiscard]] inline std::string too_many(Py_ssize_t takes, Py_ssize_t got) {
-    return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") + ", got " +
-           std::to_string(got);
-}
-
-/// The type mentions an array, so that its refusal is ours to explain.
-[[nodiscard]] inline bool is_ours(const parameter& p) noexcept {
-    return p.type != nullptr && p.type->kind != parameter_kind::foreign;
-}
-
-/// Why the values, null for one that is missing, do not fit the parameters that they stand for.
-[[nodiscard]] inline refusal why_not_values(explainer& notes, const known_overload& overload,
-                                            const std::vector<PyObject*>& values) {
-    refusal out;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const known_parameter& p = overload.parameters[i];
-        if (p.is.stars != 0) continue;
-        const std::string who = "argument " + quoted(p.name);
-        if (values[i] == nullptr && p.is.has_default) continue;
-        if (values[i] == nullptr)
-            out.text = who + " is missing";
-        else if (is_ours(p.is))
-            out = notes.why_not(values[i], *p.is.type, who, p.name);
-        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
-    }
-    return out;
-}
-
-/// Why a call does not fit an overload, as far as that is known. The first `skipped` parameters are not
-/// counted (the `self` of a constructor).
-[[nodiscard]] inline refusal why_not_overload(explainer& notes, const known_overload& overload,
-                                              const call_arguments& given, Py_ssize_t skipped) {
-    const std::vector<known_parameter>& parameters = overload.parameters;
-    std::vector<PyObject*> values(parameters.size(), nullptr);
-    refusal out;
+/// Puts the arguments of a call in the places of the parameters that they stand for; null stays where one is
+/// missing. The reason why they cannot be placed, or nothing. The first `skipped` parameters are not counted
+/// (the `self` of a constructor).
+[[nodiscard]] inline std::string place(const call_arguments& given, const known_overload& parameters,
+                                       PyObject** places, Py_ssize_t skipped = 0) {
     Py_ssize_t next = 0;
     bool takes_rest = false, takes_names = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-        takes_rest = takes_rest || parameters[i].is.stars == 1;
-        takes_names = takes_names || parameters[i].is.stars == 2;
-        if (parameters[i].is.stars == 0 && !parameters[i].is.is_keyword_only && next < given.positional)
-            values[i] = given.values[next++];
+        takes_rest = takes_rest || parameters[i].stars == 1;
+        takes_names = takes_names || parameters[i].stars == 2;
+        if (parameters[i].stars == 0 && !parameters[i].is_keyword_only && next < given.positional)
+            places[i] = given.values[next++];
     }
     if (next < given.positional && !takes_rest) {
-        out.text = too_many(next - skipped, given.positional - skipped);
-        return out;
+        const Py_ssize_t takes = next - skipped;
+        return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") +
+               ", got " + std::to_string(given.positional - skipped);
     }
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
         const std::string_view name = given.keyword(k);
-        bool known = takes_names;
-        for (std::size_t i = 0; i < parameters.size(); ++i) {
-            if (parameters[i].name != name || parameters[i].is.stars != 0) continue;
-            known = true;
-            if (values[i] != nullptr) {
-                out.text = "got two values for argument " + quoted(name);
-                return out;
-            }
-            values[i] = given.values[given.positional + k];
-        }
-        if (!known) {
-            out.text = "has no argument " + quoted(name);
-            return out;
-        }
+        std::size_t at = 0;
+        while (at < parameters.size() && (parameters[at].stars != 0 || parameters[at].name != name)) ++at;
+        if (at == parameters.size() && takes_names) continue;
+        if (at == parameters.size()) return "has no argument " + quoted(name);
+        if (places[at] != nullptr) return "got two values for argument " + quoted(name);
+        places[at] = given.values[given.positional + k];
     }
-    return why_not_values(notes, overload, values);
+    return {};
+}
+
+/// Why the values, null for one that is missing, do not fit the parameters that they stand for.
+[[nodiscard]] inline refusal why_not_values(explainer& notes, const known_overload& parameters,
+                                            const std::vector<PyObject*>& values) {
+    refusal out;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const known_parameter& p = parameters[i];
+        if (p.stars != 0 || (values[i] == nullptr && p.has_default)) continue;
+        const std::string who = "argument " + quoted(p.name);
+        if (values[i] == nullptr)
+            out.text = who + " is missing";
+        else if (p.is_ours())
+            out = notes.why_not(values[i], *p.type, who, p.name);
+        if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
+    }
+    return out;
 }
 
 /// The signatures in a binder's message, or nothing when it is not one of those.
@@ -145,11 +129,7 @@ struct listed_overloads {
 /// Raises TypeError with the sentence, its cause behind it.
 inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     PyErr_SetString(PyExc_TypeError, sentence.c_str());
-    if (!cause) return;
-    const py::ref made = py::pending_exception();
-    if (!made) return;
-    PyException_SetCause(made.get(), cause.release());
-    py::restore_exception(py::ref::borrow(made.get()));
+    py::blame(std::move(cause));
 }
 
 /// The sentence for one signature and no other.
@@ -173,11 +153,11 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     std::string list;
     py::ref cause;
     for (std::size_t i = 0; i < count; ++i, ++overload) {
-        refusal why = why_not_overload(notes, *overload, given, skipped);
+        std::vector<PyObject*> values(overload->size(), nullptr);
+        refusal why{place(given, *overload, values.data(), skipped), {}};
+        if (why.text.empty()) why = why_not_values(notes, *overload, values);
         if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
-        concerns_arrays =
-            concerns_arrays ||
-            std::ranges::any_of(overload->parameters, [](const known_parameter& p) { return is_ours(p.is); });
+        concerns_arrays = concerns_arrays || std::ranges::any_of(*overload, &known_parameter::is_ours);
         if (count == 1) return raise_for_one(listed.function, std::move(why));
         is_complete = is_complete && !why.text.empty();
         list += "\n    " + std::to_string(i + 1) + ". ";
@@ -191,24 +171,6 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     raise_refusal(std::string(listed.function) + "(): no overload takes these arguments:" + list,
                   std::move(cause));
     return true;
-}
-
-/// Gives the pending TypeError of a binder the reasons why no overload took the arguments. What is not such
-/// an exception, concerns no array, or is of another function than `name`, stays as it is: the function may
-/// have run, and called that. `consumes` as an explainer does.
-inline void explain_pending(const call_arguments& given, const overload_list& known, std::string_view name,
-                            bool consumes) noexcept try {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return;
-    py::ref original = py::pending_exception();
-    if (!original) return;
-    const std::string message = text_of_exception(original.get());
-    if (PyErr_Occurred() != nullptr) return;
-    const auto listed = listed_overloads::in(message);
-    explainer notes(consumes);
-    if (listed && listed->function == name && raise_listed(notes, *listed, given, known)) return;
-    py::restore_exception(std::move(original));
-} catch (...) {
-    py::raise_caught();
 }
 
 }  // namespace tenon::bind

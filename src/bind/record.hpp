@@ -35,13 +35,6 @@ struct note {
 
     [[nodiscard]] extents shape() const noexcept { return {axes, static_cast<std::size_t>(ndim)}; }
     [[nodiscard]] extents strides() const noexcept { return {axes + ndim, static_cast<std::size_t>(ndim)}; }
-
-    /// Null when there is no memory for it: then nobody is told.
-    [[nodiscard]] static note* make(std::int32_t ndim) noexcept {
-        const std::size_t size = sizeof(note) + 2 * static_cast<std::size_t>(ndim) * sizeof(std::int64_t);
-        void* const memory = ::operator new(size, std::nothrow);
-        return memory != nullptr ? new (memory) note : nullptr;
-    }
 };
 struct drop_note {
     void operator()(note* n) const noexcept {
@@ -51,10 +44,13 @@ struct drop_note {
 };
 using note_ptr = std::unique_ptr<note, drop_note>;
 
+/// Null when there is no memory for it: then nobody is told.
 [[nodiscard]] inline note_ptr note_of(reason kind, PyObject* obj, const parameter_spec& spec,
                                       std::int32_t ndim = 0) noexcept {
-    note_ptr made(note::make(ndim));
-    if (!made) return made;
+    const std::size_t size = sizeof(note) + 2 * static_cast<std::size_t>(ndim) * sizeof(std::int64_t);
+    void* const memory = ::operator new(size, std::nothrow);
+    if (memory == nullptr) return nullptr;
+    note_ptr made(new (memory) note);
     made->kind = kind;
     made->spec = &spec;
     made->object = py::ref::borrow(obj);

@@ -55,25 +55,19 @@ struct refusal {
     return type.accepts_none ? out + " or None" : out;
 }
 
-inline void write_list(std::string& out, extents numbers) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if (i != 0) out += ", ";
-        out += std::to_string(numbers[i]);
-    }
+/// "10, 3".
+[[nodiscard]] inline std::string listed(extents numbers) {
+    std::string out;
+    for (const std::int64_t n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
+    return out;
 }
 
 /// "float64[10, 3] with strides (3, 1), writable, on cpu (numpy.ndarray)".
 [[nodiscard]] inline std::string what_came(const note& n) {
-    std::string out = name(n.dtype) + "[";
-    write_list(out, n.shape());
-    out += ']';
-    if (n.ndim > 0) {
-        out += " with strides (";
-        write_list(out, n.strides());
-        out += n.ndim == 1 ? ",)" : ")";
-    }
-    out += n.read_only ? ", read-only" : ", writable";
-    return out + ", on " + name(n.device) + " (" + type_name(n.object.get()) + ")";
+    std::string out = name(n.dtype) + "[" + listed(n.shape()) + "]";
+    if (n.ndim > 0) out += " with strides (" + listed(n.strides()) + (n.ndim == 1 ? ",)" : ")");
+    return out + (n.read_only ? ", read-only" : ", writable") + ", on " + name(n.device) + " (" +
+           type_name(n.object.get()) + ")";
 }
 
 /// What is wrong with the argument, by the field that `check` found at fault.
@@ -185,26 +179,15 @@ public:
     /// is left pending, and no text, when one has come up that ends the call.
     [[nodiscard]] refusal why_not(PyObject* obj, const parameter_type& type, const std::string& who,
                                   const std::string& name) {
-        if (obj == Py_None && type.accepts_none) return {};
-        switch (type.kind) {
-            case parameter_kind::foreign:
-                return {};
-            case parameter_kind::one_of:
-                return why_not_one_of(obj, type, who, name);
-            case parameter_kind::mapping:
-                return why_not_mapping(obj, type, who, name);
-            case parameter_kind::list:
-            case parameter_kind::tuple:
-                return why_not_sequence(obj, type, who, name);
-            case parameter_kind::array:
-            case parameter_kind::tensor:
-                break;
-        }
+        using kind = parameter_kind;
+        if (type.kind == kind::foreign || (obj == Py_None && type.accepts_none)) return {};
+        if (type.kind == kind::one_of) return why_not_one_of(obj, type, who, name);
+        if (type.kind == kind::mapping) return why_not_mapping(obj, type, who, name);
+        if (type.kind == kind::list || type.kind == kind::tuple)
+            return why_not_sequence(obj, type, who, name);
+        if (obj == Py_None)
+            return {sentence_of(who, name) + "is None: expected " + words_of(type) + "; pass an array", {}};
         refusal out;
-        if (obj == Py_None) {
-            out.text = sentence_of(who, name) + "is None: expected " + words_of(type) + "; pass an array";
-            return out;
-        }
         const note* noted = notes_;
         while (noted != nullptr && (noted->type != &type || noted->object.get() != obj)) noted = noted->next;
         if (noted != nullptr) out = in_words(*noted, type, who, name);
@@ -226,14 +209,15 @@ private:
                     return in_words(*n, *n->type, who + ", an item", name + "[...]");
         return {};
     }
+    [[nodiscard]] static refusal why_not_container(PyObject* obj, const parameter_type& type,
+                                                   const std::string& who) {
+        return {who + " is not a " + (type.kind == parameter_kind::mapping ? "dict" : "list") +
+                    " of arrays: expected each to be " + words_of(*type.parts[0]) + ", got " + type_name(obj),
+                {}};
+    }
     [[nodiscard]] refusal why_not_mapping(PyObject* obj, const parameter_type& type, const std::string& who,
                                           const std::string& name) {
-        refusal out;
-        if (!PyDict_Check(obj)) {
-            out.text = who + " is not a dict of arrays: expected each to be " + words_of(*type.parts[0]) +
-                       ", got " + type_name(obj);
-            return out;
-        }
+        if (!PyDict_Check(obj)) return why_not_container(obj, type, who);
         PyObject *key = nullptr, *value = nullptr;
         const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
         for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
@@ -242,35 +226,27 @@ private:
             const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
             if (text == nullptr) {
                 PyErr_Clear();
-                out.text = who + " has a key that is no text: got " + type_name(key);
-                return out;
+                return {who + " has a key that is no text: got " + type_name(key), {}};
             }
-            out = why_not_item(value, *type.parts[0], who, name, quoted(text));
+            refusal out = why_not_item(value, *type.parts[0], who, name, quoted(text));
             if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
         }
         return why_not_any(type, who, name);
     }
     [[nodiscard]] refusal why_not_sequence(PyObject* obj, const parameter_type& type, const std::string& who,
                                            const std::string& name) {
-        refusal out;
         const py::ref items = items_of(obj);  // what is asked may change the list
-        if (!items) {
-            if (py::is_no_answer_pending()) return out;
-            PyErr_Clear();
-            out.text = who + " is not a list of arrays: expected each to be " + words_of(*type.parts[0]) +
-                       ", got " + type_name(obj);
-            return out;
-        }
+        if (!items) return py::forget_answer() ? why_not_container(obj, type, who) : refusal{};
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         const bool is_tuple = type.kind == parameter_kind::tuple;
         if (is_tuple && count != type.count) {
-            out.text = who + " has the wrong length: expected " + std::to_string(type.count) +
-                       " items, got " + std::to_string(count);
-            return out;
+            return {who + " has the wrong length: expected " + std::to_string(type.count) + " items, got " +
+                        std::to_string(count),
+                    {}};
         }
         for (Py_ssize_t i = 0; i < count; ++i) {
             const parameter_type& part = *type.parts[is_tuple ? i : 0];
-            out = why_not_item(PyTuple_GET_ITEM(items.get(), i), part, who, name, std::to_string(i));
+            refusal out = why_not_item(PyTuple_GET_ITEM(items.get(), i), part, who, name, std::to_string(i));
             if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
         }
         return why_not_any(type, who, name);

@@ -72,6 +72,17 @@ def test_F87_a_list_that_is_emptied_meanwhile():
         assert getattr(capi, function)(items, empty)[1] == text(1) + text(2)
 
 
+def test_what_is_returned_by_reference_is_not_moved_out_of():
+    numpy = pytest.importorskip("numpy")
+    x = numpy.zeros(3)
+    (first,) = capi.made_once(x)
+    first[:] = (1, 2, 3)
+    (second,) = capi.made_once(x)
+    assert second is not x
+    assert second.tolist() == [1, 2, 3]
+    assert numpy.shares_memory(first, second)
+
+
 def test_F87_nothing_is_kept_when_the_call_is_refused():
     Text.gone = 0
     with pytest.raises(TypeError):

@@ -6,10 +6,8 @@
 #include <cstdint>
 
 #include <tenon/bind/parameter.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_ref.hpp>
 
 namespace tenon::bind {
 

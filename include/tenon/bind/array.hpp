@@ -10,16 +10,9 @@
 #include <utility>
 
 #include <tenon/bind/argument.hpp>
-#include <tenon/bind/parameter.hpp>
 #include <tenon/bind/phrase.hpp>
 #include <tenon/bind/properties.hpp>
-#include <tenon/detail/config.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/device_view.hpp>
 #include <tenon/tensor/dispatch.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/view.hpp>
-#include <tenon/value/axes.hpp>
 
 namespace tenon {
 
@@ -161,40 +154,39 @@ struct access {
     }
 };
 
-/// The array that `empty_like` gives: of the same place, row-major.
-template <class U, int Rank, class... Place>
-using fresh = array<U, Rank, c_contiguous, Place...>;
+/// An array or a tensor as a result: a new reference, or null with an exception set.
+template <class P, class T>
+[[nodiscard]] PyObject* to_python(T&& value) noexcept {
+    if constexpr (is_array<P>) {
+        return access::to_python(P(std::forward<T>(value)));
+    } else {
+        static_assert(!std::is_lvalue_reference_v<T>,
+                      "a tensor that stays in C++ is returned by t.share(), another one by value");
+        return tensor_to_python(std::forward<T>(value));
+    }
+}
 
+/// The array that `empty_like` gives: of the same place, row-major.
 template <class U, int Rank, class... Props>
-struct fresh_like;
-template <class U, int Rank>
-struct fresh_like<U, Rank> {
-    using type = fresh<U, Rank>;
+struct fresh {
+    using type = array<U, Rank, c_contiguous>;
 };
 template <class U, int Rank, class P, class... Rest>
-struct fresh_like<U, Rank, P, Rest...>
-    : std::conditional_t<is_place<P>, std::type_identity<fresh<U, Rank, P>>, fresh_like<U, Rank, Rest...>> {};
+struct fresh<U, Rank, P, Rest...>
+    : std::conditional_t<is_place<P>, std::type_identity<array<U, Rank, c_contiguous, P>>,
+                         fresh<U, Rank, Rest...>> {};
 
 /// Memory like `known`, which is of `like`'s library, but of this shape and type. Throws `py::python_error`,
 /// and `std::runtime_error` without the GIL.
 [[nodiscard]] TENON_API found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
                                             tenon::dtype type, const request& wanted);
-template <class Array>
-[[nodiscard]] Array allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
-                                  tenon::dtype type) {
-    return access::make<Array>(allocate_like(like, known, shape, type, Array::wanted));
-}
-
-/// The element type of a new array: `U`, or that of `x`.
-template <class U, class T>
-using fresh_element = std::conditional_t<std::is_void_v<U>, std::remove_cv_t<T>, U>;
-
-template <class U, class Array>
-[[nodiscard]] tenon::dtype fresh_dtype(const Array& x) noexcept {
-    if constexpr (std::is_void_v<U>)
-        return x.dtype();
-    else
-        return dtype_of<U>;
+template <class U, int Rank, class T, auto Extents, class... Props>
+[[nodiscard]] auto allocate_like(const array<T, Extents, Props...>& x, const axes& sizes) {
+    using element = std::conditional_t<std::is_void_v<U>, std::remove_cv_t<T>, U>;
+    using made = typename fresh<element, Rank, Props...>::type;
+    tenon::dtype type = x.dtype();
+    if constexpr (!std::is_void_v<element>) type = dtype_of<element>;
+    return access::make<made>(allocate_like(x.object(), access::ref(x), sizes, type, made::wanted));
 }
 }  // namespace bind
 
@@ -203,24 +195,16 @@ template <class U, class Array>
 /// Throws `py::python_error` when the library refuses, and `std::runtime_error` without the GIL.
 template <class U = void, class T, auto Extents, class... Props>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x) {
-    using element = bind::fresh_element<U, T>;
-    using made = typename bind::fresh_like<element, array<T, Extents, Props...>::rank, Props...>::type;
-    return bind::allocate_like<made>(x.object(), bind::access::ref(x), axes(x.shape()),
-                                     bind::fresh_dtype<element>(x));
+    return bind::allocate_like<U, array<T, Extents, Props...>::rank>(x, axes(x.shape()));
 }
 /// The same of another shape: `empty_like<float>(x, {rows, columns})`.
 template <class U = void, class T, auto Extents, class... Props, std::integral I, std::size_t N>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const I (&sizes)[N]) {
-    using element = bind::fresh_element<U, T>;
-    using made = typename bind::fresh_like<element, static_cast<int>(N), Props...>::type;
-    return bind::allocate_like<made>(x.object(), bind::access::ref(x), axes(sizes),
-                                     bind::fresh_dtype<element>(x));
+    return bind::allocate_like<U, static_cast<int>(N)>(x, axes(sizes));
 }
 template <class U = void, class T, auto Extents, class... Props>
 [[nodiscard]] auto empty_like(const array<T, Extents, Props...>& x, const axes& sizes) {
-    using element = bind::fresh_element<U, T>;
-    using made = typename bind::fresh_like<element, dynamic_rank, Props...>::type;
-    return bind::allocate_like<made>(x.object(), bind::access::ref(x), sizes, bind::fresh_dtype<element>(x));
+    return bind::allocate_like<U, dynamic_rank>(x, sizes);
 }
 
 }  // namespace tenon

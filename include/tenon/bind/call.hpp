@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include <tenon/bind/parameter.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon::bind {
@@ -52,10 +52,10 @@ TENON_API void hook_function(PyObject* made, PyObject* before, const parameter* 
                              hooking how) noexcept;
 
 /// Where the overloads of a function are listed, in the order in which they are tried.
-class overload_list;
+struct overload_list;
 TENON_API void add_overload(overload_list& list, const parameter* parameters, unsigned count);
-/// Lists the overloads of the function with this `self`, and gives its name; null if it is none of those.
-using overload_lister = const char* (*)(PyObject* self, overload_list& out);
+/// Lists the overloads of the function with this `self`, and gives its name.
+using overload_lister = std::string (*)(PyObject* self, overload_list& out);
 /// Hooks a C function with keywords by its definition, which must not be a constant, as pybind11's are. False
 /// when that had been done before.
 TENON_API bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept;

@@ -1,7 +1,6 @@
 // tenon/bind/conversion.hpp: telling whoever wants to know that an argument was converted.
 #pragma once
 
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 
 namespace tenon {

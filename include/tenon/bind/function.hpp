@@ -15,14 +15,8 @@
 #include <variant>
 #include <vector>
 
-#include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
-#include <tenon/bind/result.hpp>
-#include <tenon/bind/slot.hpp>
 #include <tenon/bind/value.hpp>
-#include <tenon/detail/foreign_code.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/py/ref.hpp>
 
 namespace tenon::py {
 
@@ -33,22 +27,20 @@ struct parameter {
         std::variant<std::monostate, std::nullptr_t, bool, std::int64_t, std::uint64_t, double, const char*>;
 
     parameter(const char* n) noexcept : name(n) {}  // NOLINT(google-explicit-constructor)
-    parameter(const char* n, std::nullptr_t) noexcept : name(n), value(nullptr) {}
-    parameter(const char* n, const char* text) noexcept : name(n), value(text) {}
     template <class V>
-        requires std::is_arithmetic_v<V>
-    parameter(const char* n, V number) noexcept : name(n) {
-        if constexpr (std::is_same_v<V, bool>)
-            value = number;
+        requires(std::is_arithmetic_v<V> || std::is_convertible_v<V, const char*>)
+    parameter(const char* n, V v) noexcept : name(n) {
+        if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::nullptr_t>)
+            value = v;
+        else if constexpr (!std::is_arithmetic_v<V>)
+            value = static_cast<const char*>(v);
+        else if constexpr (std::is_floating_point_v<V>)
+            value = static_cast<double>(v);
         else if constexpr (std::is_unsigned_v<V>)
-            value = static_cast<std::uint64_t>(number);
-        else if constexpr (std::is_integral_v<V>)
-            value = static_cast<std::int64_t>(number);
+            value = static_cast<std::uint64_t>(v);
         else
-            value = static_cast<double>(number);
+            value = static_cast<std::int64_t>(v);
     }
-
-    [[nodiscard]] bool has_default() const noexcept { return value.index() != 0; }
 
     const char* name;
     default_value value;
@@ -56,15 +48,11 @@ struct parameter {
 
 namespace detail {
 
-/// What is known of a function beyond its C++ type.
-struct function_record {
-    std::string name;
-    std::string doc;  ///< as CPython wants it: the bare signature, then the text
-    std::vector<parameter> parameters;
-};
+/// What is known of a function beyond its C++ type, for as long as the process lives.
+struct function_record;
 
 /// Makes the record, with the annotations of the parameters and of the result.
-[[nodiscard]] TENON_API PyMethodDef define_function(function_record& made, const char* name,
+[[nodiscard]] TENON_API PyMethodDef define_function(const function_record*& made, const char* name,
                                                     std::span<const parameter> parameters, const char* doc,
                                                     std::span<const std::string> annotations,
                                                     const std::string& result, PyCFunction call);
@@ -95,8 +83,8 @@ public:
     [[nodiscard]] static PyMethodDef define(const char* name, std::span<const parameter> parameters,
                                             const char* doc) {
         const std::string annotations[] = {bind::annotation_of<Args>()..., ""};
-        return define_function(record(), name, parameters, doc, {annotations, count},
-                               bind::result_annotation_of<Return>(),
+        return define_function(record_, name, parameters, doc, {annotations, count},
+                               bind::annotation_of<Return, true>(),
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call)));
     }
 
@@ -107,7 +95,7 @@ private:
             return run(args, std::index_sequence_for<Args...>{});
         std::array<PyObject*, count + 1> placed{};
         std::array<ref, count + 1> made;
-        if (!place_arguments(record(), args, positional, names, placed.data(), made.data())) return nullptr;
+        if (!place_arguments(*record_, args, positional, names, placed.data(), made.data())) return nullptr;
         return run(placed.data(), std::index_sequence_for<Args...>{});
     } catch (...) {
         raise_thrown();
@@ -139,15 +127,11 @@ private:
         if (answer == bind::loading::done) [[likely]]
             return true;
         if (answer == bind::loading::refused)
-            raise_refused(record(), index, bind::type_of<Arg>, bind::annotation_of<Arg>(), obj);
+            raise_refused(*record_, index, bind::type_of<Arg>, bind::annotation_of<Arg>(), obj);
         return false;
     }
 
-    /// Made when it is first wanted, which is while other statics are being made.
-    TENON_PRIVATE static function_record& record() noexcept {
-        static function_record here;
-        return here;
-    }
+    TENON_PRIVATE static inline const function_record* record_ = nullptr;
 };
 
 /// The type of a function, or of a lambda without captures, as a pointer; that it never throws is no part of

@@ -16,8 +16,6 @@
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/python_error.hpp>
-#include <tenon/py/ref.hpp>
 
 namespace tenon::bind {
 
@@ -65,17 +63,15 @@ template <class Arg, class Passed>
         return static_cast<Arg&&>(passed);
 }
 
-struct no_guard {};
 /// What a call guard among the extras stands for: it is made in `lending`, after the last look at the
 /// arguments, which needs the GIL; nanobind would make it before.
-template <class Guard>
-struct guard_of {
-    using type = typename Guard::type;
-};
-template <>
-struct guard_of<void> {
+struct no_guard {
     using type = no_guard;
 };
+template <class... Extra>
+using guard_of = typename std::conditional_t<
+    std::is_void_v<typename nanobind::detail::func_extra_info<Extra...>::call_guard>, no_guard,
+    typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
 template <class Extra>
 [[nodiscard]] const Extra& without_guard(const Extra& extra) noexcept {
     return extra;  // NOLINT(bugprone-return-const-ref-from-parameter): lives as long as the definition
@@ -137,9 +133,7 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
                                              const Extra&... extra) {
     nanobind::object made;
     if constexpr (takes_arrays<Args...>) {
-        using guard =
-            typename guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
-        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
+        made = nanobind::cpp_function<Target>(lending<guard_of<Extra...>>(std::forward<Fn>(fn), signature),
                                               without_guard(extra)...);
     } else {
         made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
@@ -204,17 +198,6 @@ template <>
 struct nanobind_annotation<tensor> {
     static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
 };
-
-/// Loads an item of a list. Casters of lists and the like may not throw: what ends the call is put off, and
-/// nothing is asked after it.
-[[nodiscard]] inline bool load_item(nanobind::handle src, std::uint32_t flags, const parameter_type& type,
-                                    found& out) noexcept {
-    if (is_put_off()) return false;
-    const bool may_convert = (flags & static_cast<std::uint32_t>(nanobind::detail::cast_flags::convert)) != 0;
-    const loading answer = load_kept(src.ptr(), type, may_convert, out);
-    if (answer == loading::raised) put_off();
-    return answer == loading::done;
-}
 
 }  // namespace detail
 }  // namespace tenon::bind
@@ -285,22 +268,19 @@ struct remove_opt_mono<tenon::bind::direct<std::optional<P>>> {
 
 /// A parameter: lent for the length of the call.
 template <typename P>
-struct type_caster<tenon::bind::direct<P>> {
+struct type_caster<tenon::bind::direct<P>> : tenon::bind::slot<P> {
     using Value = tenon::bind::direct<P>;
     static constexpr auto Name = tenon::bind::detail::nanobind_annotation<P>::name;
     template <typename>
     using Cast = Value;
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) {
-        const auto answer = slot_.load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
+        const auto answer = this->load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
         if (answer == tenon::bind::loading::raised) [[unlikely]]
             throw python_error();
         return answer == tenon::bind::loading::done;
     }
-    explicit operator Value() { return {&slot_}; }
-
-private:
-    tenon::bind::slot<P> slot_;
+    explicit operator Value() { return {this}; }
 };
 
 /// A number.
@@ -322,11 +302,12 @@ private:
     bool ran_code_ = false;
 };
 
-/// A result; and an array in a list, a tuple or a dict, which keeps what it shows.
-template <typename T, auto Extents, typename... Props>
-struct type_caster<tenon::array<T, Extents, Props...>> {
-    using Value = tenon::array<T, Extents, Props...>;
-    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<Value>::name;
+/// A result; and an array or a tensor in a list, a tuple or a dict. Casters of those may not throw: what ends
+/// the call is put off, and nothing is asked after it.
+template <tenon::bind::item P>
+struct type_caster<P> : tenon::bind::kept_item<P> {
+    using Value = P;
+    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<P>::name;
     template <typename T_>
     using Cast = movable_cast_t<T_>;
     template <typename>
@@ -335,52 +316,15 @@ struct type_caster<tenon::array<T, Extents, Props...>> {
     }
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
-        tenon::bind::found f;
-        if (!tenon::bind::detail::load_item(src, flags, tenon::bind::type_of<Value>, f)) return false;
-        value_.emplace(tenon::bind::value_of<Value>(std::move(f)));
-        return true;
+        if (tenon::bind::is_put_off()) return false;
+        const auto answer = this->load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
+        if (answer == tenon::bind::loading::raised) tenon::bind::put_off();
+        return answer == tenon::bind::loading::done;
     }
-    template <typename A>
-    static handle from_cpp(A&& a, rv_policy, cleanup_list*) noexcept {
-        return tenon::bind::access::to_python(Value(std::forward<A>(a)));
+    template <typename T>
+    static handle from_cpp(T&& value, rv_policy, cleanup_list*) noexcept {
+        return tenon::bind::to_python<P>(std::forward<T>(value));
     }
-    explicit operator Value*() { return &*value_; }
-    explicit operator Value&() { return *value_; }
-    explicit operator Value&&() { return std::move(*value_); }
-
-private:
-    std::optional<Value> value_;
-};
-
-template <>
-struct type_caster<tenon::tensor> {
-    using Value = tenon::tensor;
-    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<Value>::name;
-    template <typename T_>
-    using Cast = movable_cast_t<T_>;
-    template <typename>
-    static constexpr bool can_cast() {
-        return true;
-    }
-
-    bool from_python(handle src, uint32_t flags, cleanup_list*) noexcept {
-        tenon::bind::found f;
-        if (!tenon::bind::detail::load_item(src, flags, tenon::bind::type_of<Value>, f)) return false;
-        value_.emplace(tenon::bind::take_tensor(std::move(f.keeps)));
-        return true;
-    }
-    template <typename Tensor>
-    static handle from_cpp(Tensor&& t, rv_policy, cleanup_list*) noexcept {
-        static_assert(!std::is_lvalue_reference_v<Tensor>,
-                      "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::bind::tensor_to_python(std::forward<Tensor>(t));
-    }
-    explicit operator Value*() { return &*value_; }
-    explicit operator Value&() { return *value_; }
-    explicit operator Value&&() { return std::move(*value_); }
-
-private:
-    std::optional<Value> value_;
 };
 
 /// What `tensor::own` gives, as a result: an error is raised.
@@ -389,7 +333,7 @@ struct type_caster<tenon::result<tenon::tensor>> {
     using Value = tenon::result<tenon::tensor>;
     static constexpr auto Name = const_name("tenon.Tensor");
     static handle from_cpp(Value&& t, rv_policy, cleanup_list*) noexcept {
-        return tenon::bind::tensor_to_python(std::move(t));
+        return tenon::bind::to_python<tenon::tensor>(std::move(t));
     }
 };
 

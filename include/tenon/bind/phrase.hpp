@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/tensor/request.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/dtype_names.hpp>
 

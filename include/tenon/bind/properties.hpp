@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <tenon/abi/dlpack.hpp>
 #include <tenon/bind/parameter.hpp>
-#include <tenon/tensor/request.hpp>
 #include <tenon/tensor/view.hpp>
 
 namespace tenon {

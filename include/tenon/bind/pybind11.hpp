@@ -19,8 +19,6 @@
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/request.hpp>
 #include <tenon/bind/slot.hpp>
-#include <tenon/py/python_error.hpp>
-#include <tenon/py/ref.hpp>
 
 namespace tenon::bind::detail {
 
@@ -58,30 +56,26 @@ struct pybind11_annotation<tensor> {
     static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
 };
 
+/// What came of an argument, as pybind11's casters say it.
+[[nodiscard]] inline bool is_loaded(loading answer) {
+    if (answer == loading::raised) [[unlikely]]
+        throw pybind11::error_already_set();
+    return answer == loading::done;
+}
+
 /// A parameter that is lent to the function for the length of the call.
 template <class P>
-class lent {
-public:
+struct lent : slot<P> {
     static constexpr auto name = pybind11_annotation<P>::taken;
     lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
-    bool load(pybind11::handle src, bool convert) {
-        const loading answer = slot_.load(src.ptr(), convert);
-        if (answer == loading::raised) [[unlikely]]
-            throw pybind11::error_already_set();
-        return answer == loading::done;
-    }
-    [[nodiscard]] slot<P>& room() noexcept { return slot_; }
-    [[nodiscard]] P& value() noexcept { return slot_.value(); }
-
-private:
-    slot<P> slot_;
+    bool load(pybind11::handle src, bool convert) { return is_loaded(slot<P>::load(src.ptr(), convert)); }
 };
 
 /// What is known of an argument after it was loaded: all of one that is lent; of the others, which are
 /// pybind11's own business, whether that took more than a look.
 template <class P>
 [[nodiscard]] slot<P>& room_of(lent<P>& caster, pybind11::handle) noexcept {
-    return caster.room();
+    return caster;
 }
 template <class Caster>
 [[nodiscard]] foreign_room room_of(Caster&, pybind11::handle) noexcept {
@@ -93,14 +87,6 @@ template <class T>
     constexpr bool takes_any = std::is_same_v<T, pybind11::object> || std::is_same_v<T, pybind11::handle> ||
                                std::is_same_v<T, pybind11::args> || std::is_same_v<T, pybind11::kwargs>;
     return {!takes_any && !(reads_plain_values && is_plain_value(src.ptr()))};
-}
-
-/// Loads an item of a list.
-[[nodiscard]] inline bool load_item(pybind11::handle src, bool may_convert, const parameter_type& type,
-                                    found& out) {
-    const loading answer = load_kept(src.ptr(), type, may_convert, out);
-    if (answer == loading::raised) throw pybind11::error_already_set();
-    return answer == loading::done;
 }
 
 /// A result, or the pending exception: pybind11 would put one of its own before it.
@@ -151,7 +137,7 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
 }
 
 /// What is known of the function whose record of overloads is its `self`.
-[[nodiscard]] inline const char* list_overloads(PyObject* self, overload_list& out) {
+[[nodiscard]] inline std::string list_overloads(PyObject* self, overload_list& out) {
     const pyb::function_record* const first = pyb::function_record_ptr_from_PyObject(self);
     for (const pyb::function_record* f = first; f != nullptr; f = f->next) {
         const std::vector<parameter> all = parameters_of(*f, types_of_overload(f));
@@ -316,60 +302,21 @@ private:
     std::tuple<tenon::bind::detail::caster_for<Args>...> casters_;
 };
 
-/// A result; and an array in a list, a tuple or a dict, which keeps what it shows.
-template <typename T, auto Extents, typename... Props>
-class type_caster<tenon::array<T, Extents, Props...>> {
-    using value_type = tenon::array<T, Extents, Props...>;
-
+/// A result; and an array or a tensor in a list, a tuple or a dict.
+template <tenon::bind::item P>
+class type_caster<P> : public tenon::bind::kept_item<P> {
 public:
-    static constexpr auto name = tenon::bind::detail::pybind11_annotation<value_type>::name;
+    static constexpr auto name = tenon::bind::detail::pybind11_annotation<P>::name;
     template <typename T_>
     using cast_op_type = movable_cast_op_type<T_>;
 
     bool load(handle src, bool convert) {
-        tenon::bind::found f;
-        if (!tenon::bind::detail::load_item(src, convert, tenon::bind::type_of<value_type>, f)) return false;
-        value_.emplace(tenon::bind::value_of<value_type>(std::move(f)));
-        return true;
+        return tenon::bind::detail::is_loaded(tenon::bind::kept_item<P>::load(src.ptr(), convert));
     }
-    template <typename A>
-    static handle cast(A&& a, return_value_policy, handle) {
-        return tenon::bind::detail::or_throw(tenon::bind::access::to_python(value_type(std::forward<A>(a))));
+    template <typename T>
+    static handle cast(T&& value, return_value_policy, handle) {
+        return tenon::bind::detail::or_throw(tenon::bind::to_python<P>(std::forward<T>(value)));
     }
-    operator value_type*() { return &*value_; }
-    operator value_type&() { return *value_; }
-    operator value_type&&() && { return std::move(*value_); }
-
-private:
-    std::optional<value_type> value_;
-};
-
-template <>
-class type_caster<tenon::tensor> {
-public:
-    static constexpr auto name = tenon::bind::detail::pybind11_annotation<tenon::tensor>::name;
-    template <typename T_>
-    using cast_op_type = movable_cast_op_type<T_>;
-
-    bool load(handle src, bool convert) {
-        tenon::bind::found f;
-        if (!tenon::bind::detail::load_item(src, convert, tenon::bind::type_of<tenon::tensor>, f))
-            return false;
-        value_.emplace(tenon::bind::take_tensor(std::move(f.keeps)));
-        return true;
-    }
-    template <typename Tensor>
-    static handle cast(Tensor&& t, return_value_policy, handle) {
-        static_assert(!std::is_lvalue_reference_v<Tensor>,
-                      "a tensor that stays in C++ is returned by t.share(), another one by value");
-        return tenon::bind::detail::or_throw(tenon::bind::tensor_to_python(std::forward<Tensor>(t)));
-    }
-    operator tenon::tensor*() { return &*value_; }
-    operator tenon::tensor&() { return *value_; }
-    operator tenon::tensor&&() && { return std::move(*value_); }
-
-private:
-    std::optional<tenon::tensor> value_;
 };
 
 /// What `tensor::own` gives, as a result: an error is raised.
@@ -378,7 +325,7 @@ class type_caster<tenon::result<tenon::tensor>> {
 public:
     static constexpr auto name = const_name("tenon.Tensor");
     static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        return tenon::bind::detail::or_throw(tenon::bind::tensor_to_python(std::move(t)));
+        return tenon::bind::detail::or_throw(tenon::bind::to_python<tenon::tensor>(std::move(t)));
     }
 };
 

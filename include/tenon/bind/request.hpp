@@ -4,7 +4,6 @@
 
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/conversion.hpp>
-#include <tenon/bind/properties.hpp>
 // As tenon/py.hpp, but for the engine, which comes last of all.
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>

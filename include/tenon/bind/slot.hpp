@@ -10,11 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include <tenon/bind/argument.hpp>
 #include <tenon/bind/array.hpp>
-#include <tenon/bind/parameter.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor.hpp>
 
 namespace tenon::bind {
 
@@ -46,82 +42,70 @@ inline constexpr bool contains_arrays = mentions_arrays<T> && !is_slotted<T>;
 
 // --- parameter types as constants --------------------------------------------------------------------------
 
+template <class T, template <class...> class Of>
+inline constexpr bool is_a = false;
+template <class... T, template <class...> class Of>
+inline constexpr bool is_a<Of<T...>, Of> = true;
+
+template <class T>
+[[nodiscard]] consteval parameter_type describe() noexcept;
+template <class T>
+inline constexpr parameter_type described = describe<T>();
+/// The description of `T`, the same object wherever it is asked for in a module.
+template <class T>
+inline constexpr const parameter_type& type_of = described<std::remove_cvref_t<T>>;
+template <class... T>
+inline constexpr const parameter_type* types_of[sizeof...(T) + 1] = {&type_of<T>..., nullptr};
+
 template <class... P>
 inline constexpr const parameter_spec* specs_of[] = {&P::spec...};
 inline constexpr parameter_spec tensor_spec{{}, conversions::none, "any[...] on any device", ""};
 inline constexpr const parameter_spec* tensor_specs[] = {&tensor_spec};
 
-template <class T>
-struct describe {
-    static constexpr parameter_type type{};
-};
-/// The description of `T`, the same object wherever it is asked for in a module.
-template <class T>
-inline constexpr const parameter_type& type_of = describe<std::remove_cvref_t<T>>::type;
-template <class... T>
-inline constexpr const parameter_type* types_of[sizeof...(T) + 1] = {&type_of<T>..., nullptr};
-
-template <class P>
-    requires is_array<P>
-struct describe<P> {
-    static constexpr parameter_type type{parameter_kind::array, false, 1, specs_of<P>, nullptr};
-};
+/// Of types that are known by their parts: a variant, a tuple or a pair, and others, which nobody knows.
 template <class... P>
-    requires is_slotted<std::variant<P...>>
-struct describe<std::variant<P...>> {
-    static constexpr parameter_type type{parameter_kind::array, false, sizeof...(P), specs_of<P...>, nullptr};
-};
-template <>
-struct describe<tensor> {
-    static constexpr parameter_type type{parameter_kind::tensor, false, 1, tensor_specs, nullptr};
-};
-template <class P>
-    requires mentions_arrays<P>
-struct describe<std::optional<P>> {
-    static constexpr parameter_type type = [] {
-        parameter_type t = type_of<P>;
-        t.accepts_none = true;
-        return t;
-    }();
-};
-template <class... P>
-    requires contains_arrays<std::variant<P...>>
-struct describe<std::variant<P...>> {
-    static constexpr parameter_type type{parameter_kind::one_of, false, sizeof...(P), nullptr,
-                                         types_of<P...>};
-};
-template <class T>
-    requires(contains_arrays<T> && requires { typename T::value_type; })
-struct describe<T> {
-    template <class C>
-    static constexpr parameter_type container() noexcept {
-        if constexpr (requires { typename C::mapped_type; })
-            return {parameter_kind::mapping, false, 1, nullptr, types_of<typename C::mapped_type>};
-        else
-            return {parameter_kind::list, false, 1, nullptr, types_of<typename C::value_type>};
-    }
-    static constexpr parameter_type type = container<T>();
-};
+[[nodiscard]] consteval parameter_type describe_parts(std::type_identity<std::variant<P...>>) noexcept {
+    if constexpr (is_slotted<std::variant<P...>>)
+        return {parameter_kind::array, false, sizeof...(P), specs_of<P...>, nullptr};
+    else
+        return {parameter_kind::one_of, false, sizeof...(P), nullptr, types_of<P...>};
+}
 template <template <class...> class Tuple, class... T>
-    requires(contains_arrays<Tuple<T...>> && !requires { typename Tuple<T...>::value_type; } &&
-             std::tuple_size<Tuple<T...>>::value == sizeof...(T))
-struct describe<Tuple<T...>> {
-    static constexpr parameter_type type{parameter_kind::tuple, false, sizeof...(T), nullptr, types_of<T...>};
-};
+    requires(std::tuple_size<Tuple<T...>>::value == sizeof...(T))
+[[nodiscard]] consteval parameter_type describe_parts(std::type_identity<Tuple<T...>>) noexcept {
+    return {parameter_kind::tuple, false, sizeof...(T), nullptr, types_of<T...>};
+}
+[[nodiscard]] consteval parameter_type describe_parts(...) noexcept { return {}; }
+
+template <class T>
+consteval parameter_type describe() noexcept {
+    if constexpr (!mentions_arrays<T>) {
+        return {};
+    } else if constexpr (is_array<T>) {
+        return {parameter_kind::array, false, 1, specs_of<T>, nullptr};
+    } else if constexpr (std::is_same_v<T, tensor>) {
+        return {parameter_kind::tensor, false, 1, tensor_specs, nullptr};
+    } else if constexpr (is_a<T, std::optional>) {
+        parameter_type type = type_of<typename T::value_type>;
+        type.accepts_none = true;
+        return type;
+    } else if constexpr (requires { typename T::mapped_type; }) {
+        return {parameter_kind::mapping, false, 1, nullptr, types_of<typename T::mapped_type>};
+    } else if constexpr (requires { typename T::value_type; }) {
+        return {parameter_kind::list, false, 1, nullptr, types_of<typename T::value_type>};
+    } else {
+        return describe_parts(std::type_identity<T>{});
+    }
+}
 
 // --- rooms ------------------------------------------------------------------------------------------------
-
-template <class>
-inline constexpr bool is_optional_array = false;
-template <class P>
-inline constexpr bool is_optional_array<std::optional<P>> = true;
 
 /// What was found, as the function wants it; of several arrays the one that it was taken as, from `I` on.
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
         return access::make<P>(std::move(f));
-    } else if constexpr (is_optional_array<P>) {
+    } else if constexpr (is_a<P, std::optional>) {
         if (f.ref == nullptr) return std::nullopt;
         return access::make<typename P::value_type>(std::move(f));
     } else {
@@ -150,6 +134,33 @@ private:
     struct nothing {};
     std::conditional_t<std::is_same_v<P, tensor>, nothing, std::optional<P>> value_;
 };
+
+/// Room for an array or a tensor inside of a list, a tuple or a dict, which keeps what it shows.
+template <class P>
+class kept_item {
+public:
+    [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
+        found f;
+        const loading answer = load_kept(obj, type_of<P>, may_convert, f);
+        if (answer != loading::done) return answer;
+        if constexpr (std::is_same_v<P, tensor>)
+            value_.emplace(take_tensor(std::move(f.keeps)));
+        else
+            value_.emplace(value_of<P>(std::move(f)));
+        return answer;
+    }
+    [[nodiscard]] P& value() noexcept { return *value_; }
+    // As the binders ask their casters for it.
+    explicit operator P*() noexcept { return &*value_; }
+    explicit operator P&() noexcept { return *value_; }
+    explicit operator P&&() noexcept { return std::move(*value_); }
+
+private:
+    std::optional<P> value_;
+};
+/// What the binders have such a caster for.
+template <class P>
+concept item = is_array<P> || std::is_same_v<P, tensor>;
 
 /// An argument that somebody else's caster has loaded.
 struct foreign_room {
