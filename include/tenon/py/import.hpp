@@ -5,13 +5,9 @@
 #include <optional>
 #include <type_traits>
 
-#include <tenon/detail/config.hpp>
-#include <tenon/py/acquired.hpp>
 #include <tenon/py/numpy_struct.hpp>
-#include <tenon/py/python.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/value/device.hpp>
 
 namespace tenon::py {
 

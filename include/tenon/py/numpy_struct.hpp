@@ -7,10 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/value/dtype.hpp>
 
 namespace tenon::py::numpy_abi {
 
@@ -71,18 +68,6 @@ TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbe
     return t;
 }();
 
-}  // namespace tenon::py::numpy_abi
-
-namespace tenon::py::numpy {
-
-namespace detail {
-using numpy_abi::array;
-using numpy_abi::descriptor;
-using numpy_abi::flag_writeable;
-using numpy_abi::numbered_type;
-using numpy_abi::plain_types;
-using numpy_abi::type_numbers;
-
 /// The element type of a descriptor; `bits` is zero when it is not a plain one in this machine's byte order.
 [[nodiscard]] TENON_HOT inline numbered_type plain_type(const descriptor* d) noexcept {
     const auto number = static_cast<unsigned>(d->type_num);
@@ -117,28 +102,26 @@ using numpy_abi::type_numbers;
     return (a->flags & flag_writeable) != 0 ? 0 : abi::flag::read_only;
 }
 
-}  // namespace detail
+}  // namespace tenon::py::numpy_abi
+
+namespace tenon::py::numpy {
 
 /// NumPy's array type once its layout has been checked, else null.
 inline constinit std::atomic<PyTypeObject*> known_ndarray TENON_PRIVATE{nullptr};
 
-/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. The caller has
-/// seen that the type is `known_ndarray`.
-TENON_HOT [[nodiscard]] inline bool borrow_ordinary(PyObject* obj, acquired& out) noexcept {
-    const auto* a = reinterpret_cast<const detail::array*>(obj);
-    const detail::numbered_type element = detail::plain_type(a->descr);
+/// Borrows an ordinary array of a plain type; false for anything that needs a closer look. NumPy's array is
+/// common and its struct so quick to read that even the plan of the type is left out.
+TENON_HOT [[nodiscard]] inline bool borrow_quickly(PyObject* obj, acquired& out) noexcept {
+    if (Py_TYPE(obj) != known_ndarray.load(std::memory_order_relaxed)) return false;
+    const auto* a = reinterpret_cast<const numpy_abi::array*>(obj);
+    const numpy_abi::numbered_type element = numpy_abi::plain_type(a->descr);
     if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
         return false;
     std::int64_t steps = 0;
     return tenon::detail::validator::is_ordinary_layout(
-               detail::describe(a, element.type), std::int64_t{1} << element.shift, detail::flags_of(a),
-               {0, 0}, out.storage, out, detail::axes_of(a, element.shift, steps)) &&
-           detail::are_whole(steps, element.shift);
-}
-
-/// NumPy's array is common and its struct so quick to read that even the plan of the type is left out.
-TENON_HOT [[nodiscard]] inline bool borrow_quickly(PyObject* obj, acquired& out) noexcept {
-    return Py_TYPE(obj) == known_ndarray.load(std::memory_order_relaxed) && borrow_ordinary(obj, out);
+               numpy_abi::describe(a, element.type), std::int64_t{1} << element.shift, numpy_abi::flags_of(a),
+               {0, 0}, out.storage, out, numpy_abi::axes_of(a, element.shift, steps)) &&
+           numpy_abi::are_whole(steps, element.shift);
 }
 
 }  // namespace tenon::py::numpy

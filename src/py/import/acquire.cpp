@@ -69,9 +69,12 @@ TENON_COLD [[nodiscard]] inline bool acquire_nested(PyObject* obj, const type_pl
     {
         std::optional<nesting_level> level;  // a table that keeps to itself does not need one
         if (!plan.only_fills) level.emplace();
-        if (!level || *level) answer = exchange::borrow(obj, plan, writable, out);
+        if (!level || *level)
+            answer = !plan.guards.asked && exchange::lends(plan, writable)
+                         ? exchange::borrow_plainly(obj, exchange::detail::terms_of(plan), writable, out)
+                         : exchange::take_carefully(obj, plan, writable, out);
     }
-    if (!(answer == outcome::taken)) [[unlikely]]
+    if (answer != outcome::taken) [[unlikely]]
         return climb_past_table(answer, obj, writable, out);
     if (legacy) out.allow_legacy();
     return true;
@@ -85,7 +88,7 @@ TENON_FAST TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out
         if (plan == nullptr) [[unlikely]]
             return climb(obj, plain_import, writable, out);
         if (plan->table == nullptr || out.owning) return acquire_by_its_rung(obj, *plan, writable, out);
-        if (!plan->only_fills || !exchange::lends_plainly(*plan, writable))
+        if (!plan->only_fills || plan->guards.asked || !exchange::lends(*plan, writable))
             return acquire_nested(obj, *plan, writable, out);
         terms = exchange::detail::terms_of(*plan);
     }

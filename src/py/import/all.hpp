@@ -1,28 +1,5 @@
 // src/py/import/all.hpp: the way in as the rooms above see it: all of it, and of the rooms below.
 #pragma once
 
-#include <tenon/py/import.hpp>
-#include "../library/all.hpp"
-#include "array_interface.hpp"
-#include "arrow.hpp"
-#include "arrow_capsule.hpp"
-#include "attempt.hpp"
-#include "buffer.hpp"
-#include "buffer_view.hpp"
-#include "capsule.hpp"
-#include "cuda_array_interface.hpp"
-#include "dlpack.hpp"
-#include "exchange_api.hpp"
-#include "exchange_probe.hpp"
-#include "interface.hpp"
 #include "ladder.hpp"
-#include "make_plan.hpp"
-#include "numpy.hpp"
-#include "outcome.hpp"
 #include "placing.hpp"
-#include "plan_cache.hpp"
-#include "protocol_method.hpp"
-#include "refusals.hpp"
-#include "settle.hpp"
-#include "stream.hpp"
-#include "type_plan.hpp"

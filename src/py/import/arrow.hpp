@@ -2,22 +2,32 @@
 // or of fixed-size lists of them, without nulls.
 #pragma once
 
-#include <tenon/py/import.hpp>
-#include "../library/all.hpp"
-#include "arrow_capsule.hpp"
 #include "attempt.hpp"
-#include "outcome.hpp"
-#include "protocol_method.hpp"
+
+namespace tenon::py {
+
+/// The name of the capsule a struct travels in. A capsule keeps the pointer, not the characters: static.
+template <class Struct>
+inline constexpr const char* arrow_capsule_name =
+    std::is_same_v<Struct, abi::arrow_schema>         ? "arrow_schema"
+    : std::is_same_v<Struct, abi::arrow_array>        ? "arrow_array"
+    : std::is_same_v<Struct, abi::arrow_device_array> ? "arrow_device_array"
+    : std::is_same_v<Struct, abi::arrow_array_stream> ? "arrow_array_stream"
+                                                      : nullptr;
+
+/// The struct in a capsule of its name; null, without an exception, when it is another object.
+template <class Struct>
+[[nodiscard]] Struct* struct_in(PyObject* capsule) noexcept {
+    if (!PyCapsule_CheckExact(capsule)) return nullptr;
+    if (PyCapsule_IsValid(capsule, arrow_capsule_name<Struct>) == 0) return nullptr;
+    return static_cast<Struct*>(PyCapsule_GetPointer(capsule, arrow_capsule_name<Struct>));
+}
+
+}  // namespace tenon::py
 
 namespace tenon::py::arrow {
 
 namespace layout = tenon::arrow;
-
-inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan) noexcept {
-    plan.arrow_array = place_of(type, names.arrow_array);
-    plan.arrow_device_array = place_of(type, names.arrow_device_array);
-    plan.arrow_stream = place_of(type, names.arrow_stream);
-}
 
 /// Whether the type itself says that its objects are arrays of Arrow's, so that asking them looks at no
 /// attribute in vain.
@@ -33,18 +43,6 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
     return false;
 }
 
-namespace detail {
-
-/// A struct's own release, once. One that throws has broken the rules of its C interface; there is nobody to
-/// tell.
-template <class Struct>
-void call_release(Struct& s) noexcept try {
-    if (s.release != nullptr) foreign_code([&] { s.release(&s); });
-    s.release = nullptr;
-} catch (...) {
-    s.release = nullptr;
-}
-
 /// A struct that a producer filled, or gave up, released when the scope ends unless it is moved on.
 template <class Struct>
 class received {
@@ -52,12 +50,13 @@ public:
     received() noexcept = default;
     received(const received&) = delete;
     received& operator=(const received&) = delete;
-    ~received() { release(); }
-
-    void release() noexcept {
+    ~received() {
         if (held.release == nullptr) return;
         const error_guard keep;  // the producer's code runs, and may not see what is pending
-        call_release(held);
+        try {
+            foreign_code([&] { held.release(&held); });
+        } catch (...) {  // NOLINT(bugprone-empty-catch): it breaks its interface's rules; nobody can be told
+        }
     }
     /// Moves it out of the producer's place: whoever looks there afterwards sees that it is gone.
     void take(Struct& from) noexcept {
@@ -71,9 +70,9 @@ public:
 /// An imported array has to be released by its interpreter, as it may be made of Python objects (F15-F19).
 inline void release_array(void* subject, void* home) noexcept {
     static_cast<interpreter*>(home)->enter([&] {
-        auto* const array = static_cast<abi::arrow_array*>(subject);
-        call_release(*array);
-        std::free(array);
+        received<abi::arrow_array> last;
+        last.take(*static_cast<abi::arrow_array*>(subject));
+        std::free(subject);
     });
 }
 
@@ -81,9 +80,8 @@ inline void release_array(void* subject, void* home) noexcept {
 [[nodiscard]] inline result<void> admit(const layout::item_type& type, const layout::elements& found,
                                         device where, acquired& out) noexcept {
     const std::int32_t rank = layout::fill_axes(type, found.length, out.storage);
-    const abi::dl_tensor t{
-        const_cast<void*>(found.data), where.to_abi(), rank, type.type.to_abi(), nullptr, nullptr, 0};
-    return out.admit_stored(t, abi::flag::read_only);
+    return out.admit_stored(without_axes(const_cast<void*>(found.data), rank, type.type, where),
+                            abi::flag::read_only);
 }
 
 /// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On
@@ -92,12 +90,8 @@ inline void release_array(void* subject, void* home) noexcept {
                                         const layout::item_type& type, device where, bool readable,
                                         bool only_look, interpreter& here, acquired& out) noexcept {
     const auto found = layout::find_elements(seen, type, readable);
-    if (!found) {
-        return found.error();
-    }
-    if (auto ok = admit(type, *found, where, out); !ok) {
-        return ok.error();
-    }
+    if (!found) return found.error();
+    if (auto ok = admit(type, *found, where, out); !ok) return ok;
     if (only_look) return outcome::taken;
     auto* const kept = static_cast<abi::arrow_array*>(std::malloc(sizeof(abi::arrow_array)));
     if (kept == nullptr) {
@@ -115,28 +109,31 @@ inline void release_array(void* subject, void* home) noexcept {
     return out.looking && (Py_REFCNT(pair.get()) > 1 || Py_REFCNT(PyTuple_GET_ITEM(pair.get(), 1)) > 1);
 }
 
-/// The answer of `method()` as its two capsules; otherwise refused.
-template <class Array>
+/// What is in the two capsules that a method answers with.
 struct capsule_pair {
     abi::arrow_schema* schema = nullptr;
-    Array* array = nullptr;
+    abi::arrow_array* array = nullptr;
+    abi::arrow_device_array* on_device = nullptr;  ///< that the array is part of, if it was asked for so
 
-    [[nodiscard]] result<void> read(PyObject* answer) noexcept {
-        if (!PyTuple_CheckExact(answer) || PyTuple_GET_SIZE(answer) != 2)
-            return malformed("Arrow", "the method did not return a pair of capsules");
+    [[nodiscard]] result<void> read(PyObject* answer, bool with_device) noexcept {
+        static constexpr const char* no_pair = "the method did not return a pair of capsules";
+        if (!PyTuple_CheckExact(answer) || PyTuple_GET_SIZE(answer) != 2) return malformed("Arrow", no_pair);
         PyObject* const first = PyTuple_GET_ITEM(answer, 0);
         PyObject* const second = PyTuple_GET_ITEM(answer, 1);
-        if (!PyCapsule_CheckExact(first) || !PyCapsule_CheckExact(second))
-            return malformed("Arrow", "the method did not return a pair of capsules");
+        if (!PyCapsule_CheckExact(first) || !PyCapsule_CheckExact(second)) return malformed("Arrow", no_pair);
         schema = struct_in<abi::arrow_schema>(first);
-        array = struct_in<Array>(second);
         if (schema == nullptr)
             return malformed("Arrow", "the first capsule of the pair is not named \"arrow_schema\"");
+        if (with_device) {
+            on_device = struct_in<abi::arrow_device_array>(second);
+            array = on_device != nullptr ? &on_device->array : nullptr;
+        } else {
+            array = struct_in<abi::arrow_array>(second);
+        }
         if (array == nullptr)
-            return malformed("Arrow", std::is_same_v<Array, abi::arrow_array>
-                                          ? "the second capsule of the pair is not named \"arrow_array\""
-                                          : "the second capsule of the pair is not named "
-                                            "\"arrow_device_array\"");
+            return malformed(
+                "Arrow", with_device ? "the second capsule of the pair is not named \"arrow_device_array\""
+                                     : "the second capsule of the pair is not named \"arrow_array\"");
         if (layout::detail::cannot_be(array)) return malformed("array", "the pointer cannot be an array");
         return {};
     }
@@ -146,21 +143,6 @@ struct capsule_pair {
 inline void drop(ref& answer) noexcept {
     const error_guard keep;  // a destructor may leave an exception behind
     answer = ref();
-}
-
-[[nodiscard]] inline outcome take_host_pair(attempt& a, ref answer) noexcept {
-    const auto take = [&]() -> outcome {
-        capsule_pair<abi::arrow_array> given;
-        layout::item_type type;
-        if (auto ok = given.read(answer.get()); !ok) return ok;
-        const critical_section alone(PyTuple_GET_ITEM(answer.get(), 1));
-        if (auto ok = layout::read_type(given.schema, type); !ok) return ok;
-        const abi::arrow_array seen = *given.array;
-        return take_array(*given.array, seen, type, device{}, true, must_stay(a.out, answer), a.here, a.out);
-    };
-    const outcome got = take();
-    drop(answer);
-    return got;
 }
 
 /// Sees to it that the data is complete when the consumer gets to it: its stream waits for the event, or the
@@ -180,50 +162,50 @@ inline void drop(ref& answer) noexcept {
         return refused("stream", "it is neither 1 (legacy default), 2 (per-thread default), -1 nor a handle",
                        number);
     void* const awaited = *static_cast<void**>(event);
-    return py::detail::without_gil([&] {
+    return detail::without_gil([&] {
         return on_host ? gpu::finish_event(where, awaited)
                        : gpu::order_after(where, awaited, reinterpret_cast<void*>(number));
     });
 }
 
-[[nodiscard]] inline outcome take_device_pair(attempt& a, ref answer) noexcept {
-    const import_options& options = a.options;
-    acquired& out = a.out;
+/// Sees to the work that the data comes from and goes into. The array is ours by now, so that others may run
+/// meanwhile.
+[[nodiscard]] inline outcome follow_event(attempt& a, device where, void* event) noexcept {
+    const std::optional<std::intptr_t> stream = a.options.stream;
+    if (auto ordered = order_event(where, event, stream); !ordered) return a.give_up(ordered.error());
+    if (where.is_cuda() && stream && *stream > 0) a.out.set_stream(reinterpret_cast<void*>(*stream));
+    // By its event the producer works on a stream, which it does not name: it gets its memory back when our
+    // work is done.
+    if (event != nullptr && stream != -1 && where.is_cuda() && a.out.owning && !a.out.looking)
+        a.out.owner = gpu::released_late(std::move(a.out.owner), where);
+    return outcome::taken;
+}
+
+/// Takes the array in a pair of capsules, which says where it is if it is one `with_device`.
+[[nodiscard]] inline outcome take_pair(attempt& a, ref answer, bool with_device) noexcept {
     device where;
-    void* event = nullptr;
+    abi::arrow_device_array seen{};
     const auto take = [&]() -> outcome {
-        capsule_pair<abi::arrow_device_array> given;
+        capsule_pair given;
         layout::item_type type;
-        if (auto ok = given.read(answer.get()); !ok) return ok;
+        if (auto ok = given.read(answer.get(), with_device); !ok) return ok;
         const critical_section alone(PyTuple_GET_ITEM(answer.get(), 1));
         if (auto ok = layout::read_type(given.schema, type); !ok) return ok;
-        const abi::arrow_device_array seen = *given.array;
-        const auto place = layout::read_device(seen);
-        if (!place) return place.error();
-        where = *place;
-        event = seen.sync_event;
-        if (!options.is_met_by(where))
-            return refused("device", "the data is not on the device asked for", where.type,
-                           options.to.value_or(device{}).type);
-        return take_array(given.array->array, seen.array, type, where,
-                          where.is_host_accessible() && event == nullptr, must_stay(out, answer), a.here,
-                          out);
-    };
-    const outcome got = take();
-    if (got == outcome::taken) {
-        // It is ours by now, so that others may run meanwhile.
-        if (auto ordered = order_event(where, event, options.stream); !ordered) {
-            out.owner.reset();
-            drop(answer);
-            return ordered;
+        if (with_device) {
+            seen = *given.on_device;
+            const auto place = layout::read_device(seen);
+            if (!place) return place.error();
+            where = *place;
+        } else {
+            seen.array = *given.array;
         }
-        if (where.is_cuda() && options.stream && *options.stream > 0)
-            out.set_stream(reinterpret_cast<void*>(*options.stream));
-        // By its event the producer works on a stream, which it does not name: it gets its memory back when
-        // our work is done.
-        if (event != nullptr && options.stream != -1 && where.is_cuda() && out.owning && !out.looking)
-            out.owner = gpu::released_late(std::move(out.owner), where);
-    }
+        if (!a.options.is_met_by(where)) return detail::elsewhere(where, a.options);
+        return take_array(*given.array, seen.array, type, where,
+                          where.is_host_accessible() && seen.sync_event == nullptr, must_stay(a.out, answer),
+                          a.here, a.out);
+    };
+    outcome got = take();
+    if (got == outcome::taken) got = follow_event(a, where, seen.sync_event);
     drop(answer);
     return got;
 }
@@ -319,43 +301,29 @@ template <class Function, class Struct>
         if (auto known = layout::read_type(&schema.held, type); !known) return known;
     }
     received<abi::arrow_array> chunk;
-    if (const outcome got = only_chunk(stream.held, chunk); !(got == outcome::taken)) return got;
+    if (const outcome got = only_chunk(stream.held, chunk); got != outcome::taken) return got;
     if (chunk.held.release == nullptr) return admit(type, {}, device{}, a.out);
     const abi::arrow_array seen = chunk.held;
     return take_array(chunk.held, seen, type, device{}, true, false, a.here, a.out);
 }
 
-[[nodiscard]] inline ref ask(PyObject* obj, attribute_place place, PyObject* name, bool& found) noexcept {
-    PyObject* args[2] = {nullptr, obj};  // the first is scratch the callee may use
-    found = place != attribute_place::nowhere;
-    if (!found) return {};
-    return call_protocol_method(place, name, args + 1, nullptr, found);
-}
-
 /// `__arrow_c_device_array__`.
 [[nodiscard]] inline outcome take_device(attempt& a) noexcept {
     bool found = false;
-    ref answer = ask(a.obj, a.plan.arrow_device_array, a.here.arrow_device_array, found);
-    if (answer) return take_device_pair(a, std::move(answer));
+    ref answer = call_protocol_method(a.plan.arrow_device_array, a.here.arrow_device_array, a.obj, found);
+    if (answer) return take_pair(a, std::move(answer), true);
     return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
 }
 
 /// Whether the object has an array or a stream in host memory to give. None is asked for.
-[[nodiscard]] inline bool is_on_host(PyObject* obj, const type_plan& plan,
-                                     const interpreter& names) noexcept {
+[[nodiscard]] inline bool is_on_host(const attempt& a) noexcept {
     const auto has = [&](attribute_place place, PyObject* name) {
-        PyObject* found = nullptr;
-        const bool there = place != attribute_place::nowhere && call::optional_attr(obj, name, &found) > 0;
-        const ref dropped = ref::take(found);
-        PyErr_Clear();
-        return there && found != Py_None;
+        ref found;
+        if (place != attribute_place::nowhere && !read_attribute(a.obj, name, found)) PyErr_Clear();
+        return static_cast<bool>(found);
     };
-    return has(plan.arrow_array, names.arrow_array) || has(plan.arrow_stream, names.arrow_stream);
+    return has(a.plan.arrow_array, a.here.arrow_array) || has(a.plan.arrow_stream, a.here.arrow_stream);
 }
-
-}  // namespace detail
-
-namespace detail {
 
 /// Arrays on a device refuse to be had as the host's. If the other way does not lead anywhere, the exception
 /// that is pending now is what was wrong.
@@ -369,29 +337,27 @@ namespace detail {
     return outcome::raised;
 }
 
-}  // namespace detail
-
 /// Asks for one array, in host memory if it can be, on a device if not, else for a stream of one chunk. What
 /// Arrow lends is read-only.
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
     const type_plan& plan = a.plan;
     if (!a.host_will_do()) {
-        const outcome got = detail::take_device(a);
-        if (!(got == outcome::absent) || !detail::is_on_host(a.obj, plan, a.here)) return got;
+        const outcome got = take_device(a);
+        if (got != outcome::absent || !is_on_host(a)) return got;
         return refused("device", "the data is in host memory, and another device was asked for",
                        abi::device_code::cpu, a.options.to.value_or(device{}).type);
     }
     bool found = false;
-    ref answer = detail::ask(a.obj, plan.arrow_array, a.here.arrow_array, found);
-    if (answer) return detail::take_host_pair(a, std::move(answer));
+    ref answer = call_protocol_method(plan.arrow_array, a.here.arrow_array, a.obj, found);
+    if (answer) return take_pair(a, std::move(answer), false);
     if (PyErr_Occurred() != nullptr) {
         if (!found || plan.arrow_device_array == attribute_place::nowhere || !is_refusal_pending())
             return outcome::raised;
-        return detail::try_device_instead(a);
+        return try_device_instead(a);
     }
-    if (const outcome got = detail::take_device(a); !(got == outcome::absent)) return got;
-    answer = detail::ask(a.obj, plan.arrow_stream, a.here.arrow_stream, found);
-    if (answer) return detail::take_stream(a, std::move(answer));
+    if (const outcome got = take_device(a); got != outcome::absent) return got;
+    answer = call_protocol_method(plan.arrow_stream, a.here.arrow_stream, a.obj, found);
+    if (answer) return take_stream(a, std::move(answer));
     return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
 }
 

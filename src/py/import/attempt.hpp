@@ -1,11 +1,44 @@
-// src/py/import/attempt.hpp: one import under way: what every rung of the ladder is given.
+// src/py/import/attempt.hpp: one import under way: what every rung of the ladder is given, and what can come
+// of it.
 #pragma once
 
 #include <tenon/py/import.hpp>
-#include "../library/all.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py {
+
+/// What came of one way to import an object: one of four, and a refusal has its reason.
+/// Trivial: that something was taken is one byte written.
+class [[nodiscard]] outcome {
+public:
+    enum kind : unsigned char {
+        taken,    ///< the tensor is in `acquired`
+        absent,   ///< the object does not speak this protocol
+        refused,  ///< it does, but what it said is not acceptable: `why`
+        raised,   ///< a Python exception is set, the producer's own: nothing else is tried
+    };
+
+    TENON_HOT constexpr outcome(kind is) noexcept
+        : none_(0), is_(is) {}                                       // NOLINT(google-explicit-constructor)
+    outcome(const error& why) noexcept : why_(why), is_(refused) {}  // NOLINT(google-explicit-constructor)
+    /// A check that failed is a refusal.
+    outcome(const result<void>& checked) noexcept  // NOLINT(google-explicit-constructor)
+        : none_(0), is_(checked ? taken : refused) {
+        if (!checked) why_ = checked.error();
+    }
+
+    friend bool operator==(const outcome& a, kind b) noexcept { return a.is_ == b; }
+    [[nodiscard]] kind is() const noexcept { return is_; }
+    /// Of a refusal alone.
+    [[nodiscard]] const error& why() const noexcept { return why_; }
+
+private:
+    union {
+        char none_;
+        error why_;
+    };
+    kind is_;
+};
 
 /// What an import asks, and where it puts what it finds. `plan` is the caller's own copy: rungs run foreign
 /// code.
@@ -30,4 +63,32 @@ struct attempt {
     }
 };
 
+/// A description whose shape and strides are not in it.
+[[nodiscard]] inline abi::dl_tensor without_axes(void* data, std::int32_t ndim, dtype type,
+                                                 device where = {}) noexcept {
+    return {data, where.to_abi(), ndim, type.to_abi(), nullptr, nullptr, 0};
+}
+
+namespace detail {
+
+/// A Python failure while reading a field: a wrong type or range is the producer's malformed answer, anything
+/// else (KeyboardInterrupt, an `__index__` that raises) is an exception of its own.
+[[nodiscard]] inline outcome field_failed(const char* field, const char* problem) noexcept {
+    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
+        PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
+        return outcome::raised;
+    PyErr_Clear();
+    return malformed(field, problem);
+}
+
+/// `uncopied`: a copy would have been where it was asked for, and copy=False was asked for.
+[[nodiscard]] inline error elsewhere(device where, const import_options& asked,
+                                     bool uncopied = false) noexcept {
+    return refused("device",
+                   uncopied ? "the data is not on the device asked for, and copy=False was asked for"
+                            : "the data is not on the device asked for",
+                   where.type, asked.to.value_or(device{}).type);
+}
+
+}  // namespace detail
 }  // namespace tenon::py

@@ -1,9 +1,80 @@
 // src/py/import/buffer.hpp: the rung for the buffer protocol; the buffer is held for as long as the tensor.
+// And what it shares with the array interfaces: holding a buffer, byte strides, format faults.
 #pragma once
 
-#include "../library/all.hpp"
 #include "attempt.hpp"
-#include "buffer_view.hpp"
+
+namespace tenon::py {
+
+[[nodiscard]] inline error format_error(const char* field, format_fault fault) noexcept {
+    switch (fault) {
+        case format_fault::byte_swapped:
+            return refused(field, "the elements are not in this machine's byte order")
+                .with_advice("convert it first (numpy: a.astype(a.dtype.newbyteorder('=')))");
+        case format_fault::size_mismatch:
+            return malformed(field, "the element size is not the one this format has");
+        default:
+            return refused(field, "not an element type DLPack can express")
+                .with_advice(
+                    "structures, strings, pointers, times and long double have no DLPack type: hand over one "
+                    "field, or convert to numbers first");
+    }
+}
+
+/// Steps in bytes as steps in elements. Every element these protocols can name has a power of two bytes, so
+/// no division is needed. A step that is not a whole number of elements cannot be expressed; it does no harm
+/// where it is never taken, along an axis of one element or in an empty array.
+class element_steps {
+public:
+    explicit element_steps(std::int64_t itemsize) noexcept
+        : fraction_(itemsize - 1), shift_(std::countr_zero(static_cast<std::uint64_t>(itemsize))) {}
+    [[nodiscard]] bool are_whole(std::int64_t bytes) const noexcept { return (bytes & fraction_) == 0; }
+    [[nodiscard]] std::int64_t count(std::int64_t bytes) const noexcept { return bytes >> shift_; }
+
+private:
+    std::int64_t fraction_;
+    int shift_;
+};
+
+/// Says which step, of those that are taken, is not a whole number of elements.
+template <class Int>
+TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
+                                           std::int64_t itemsize) noexcept {
+    const element_steps steps(itemsize);
+    error e = refused("strides", "the step in bytes is not a multiple of the element size")
+                  .with_advice("make a contiguous copy");
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+        if (shape[i] <= 1 || steps.are_whole(strides[i])) continue;
+        return refused(e.field, e.problem, strides[i], itemsize)
+            .at_axis(static_cast<std::int32_t>(i))
+            .with_advice(e.advice);
+    }
+    return e;
+}
+
+/// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the
+/// heap.
+[[nodiscard]] inline outcome hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
+                                         Py_buffer*& held) noexcept {
+    held = out.owning ? static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer))) : &out.buffer;
+    if (held == nullptr) {
+        PyErr_NoMemory();
+        return outcome::raised;
+    }
+    *held = Py_buffer{};
+    if (call::get_buffer(obj, held, request) != 0) {
+        if (out.owning) PyMem_Free(held);
+        if (PyErr_Occurred() != nullptr) return outcome::raised;
+        return refused("buffer", "the exporter failed without an exception");
+    }
+    out.owner = keep_alive(held, out.owning ? detail::release_buffer : detail::release_buffer_in_place, &here,
+                           owner_kind::buffer);
+    if (PyErr_Occurred() == nullptr) return outcome::taken;
+    out.owner.reset();
+    return outcome::raised;
+}
+
+}  // namespace tenon::py
 
 namespace tenon::py::buffer {
 
@@ -14,8 +85,6 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     const std::string_view name = type->tp_name != nullptr ? type->tp_name : "";
     if (name == "numpy.datetime64" || name == "numpy.timedelta64") plan.has_buffer = false;
 }
-
-namespace detail {
 
 /// Turns a filled Py_buffer into a checked tensor. Every field is the exporter's word and is looked at.
 [[nodiscard]] inline outcome read(const Py_buffer& b, acquired& out) noexcept {
@@ -43,8 +112,7 @@ namespace detail {
                 .with_advice("copy it into one block first (memoryview(obj).tobytes())");
         }
     }
-    const abi::dl_tensor t{b.buf, {abi::device_code::cpu, 0}, b.ndim, parsed.type.to_abi(), nullptr, nullptr,
-                           0};
+    const abi::dl_tensor t = without_axes(b.buf, b.ndim, parsed.type);
     const std::uint64_t flags = b.readonly != 0 ? abi::flag::read_only : 0;
     const auto extent = [&](std::size_t i) {
         return static_cast<std::int64_t>(b.shape != nullptr ? b.shape[i] : b.len / b.itemsize);
@@ -64,13 +132,10 @@ namespace detail {
         if (auto ok = out.admit_stored(t, flags); !ok) return ok.error();
     }
     if (!whole_steps && !out.empty()) return broken_step(out.shape(), b.strides, b.itemsize);
-    if (out.nbytes() != b.len) {
+    if (out.nbytes() != b.len)
         return malformed("len", "it is not the size of the elements that shape and itemsize say", b.len);
-    }
     return outcome::taken;
 }
-
-}  // namespace detail
 
 /// Asks for the buffer, read-only or not as the exporter has it, and keeps it until the tensor goes: a
 /// bytearray or mmap cannot be resized or closed meanwhile.
@@ -78,8 +143,8 @@ namespace detail {
     if (!a.plan.has_buffer) return outcome::absent;
     Py_buffer* held = nullptr;
     outcome got = hold_buffer(a.obj, PyBUF_FULL_RO, a.here, a.out, held);
-    if (!(got == outcome::taken)) return got;
-    got = detail::read(*held, a.out);
+    if (got != outcome::taken) return got;
+    got = read(*held, a.out);
     if (got == outcome::refused) return a.give_up(got.why());
     if (a.plan.immutable) a.out.mark_read_only();
     return got;

@@ -1,48 +1,105 @@
-// src/py/import/dlpack.hpp: the rung that calls `__dlpack__`, in the dialect the producer understands.
+// src/py/import/dlpack.hpp: the rung that calls `__dlpack__`, in the dialect the producer understands, and
+// the one for a bare capsule.
 #pragma once
 
-#include <tenon/py/import.hpp>
-#include "../library/all.hpp"
-#include "capsule.hpp"
+#include "placing.hpp"
 #include "plan_cache.hpp"
-#include "protocol_method.hpp"
-#include "stream.hpp"
 
 namespace tenon::py::dlpack {
 
-inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan) noexcept {
-    plan.dlpack = place_of(type, names.dlpack);
-    plan.dlpack_device = place_of(type, names.dlpack_device);
+/// Validates what the capsule holds, renames it, owns it: in this order, so that a capsule that is refused
+/// stays alive with its producer and one that is taken cannot be taken again. No Python code runs in between.
+/// `only_look`: the capsule stays as it was, and nothing keeps the memory.
+[[nodiscard]] inline outcome take_capsule(PyObject* capsule, const import_options& options, bool writable,
+                                          bool only_look, interpreter& home, acquired& out) noexcept {
+    const critical_section alone(capsule);
+    const char* const name = PyCapsule_GetName(capsule);
+    const auto is_named = [&](const char* expected) {
+        return name != nullptr && std::strcmp(name, expected) == 0;
+    };
+    const bool versioned = is_named(capsule_versioned);
+    if (!versioned && !is_named(capsule_legacy)) {
+        PyErr_Clear();  // an invalid capsule sets one when asked for its name
+        if (is_named(capsule_used_legacy) || is_named(capsule_used_versioned))
+            return refused("capsule", "it has been consumed already")
+                .with_advice("a capsule can be imported once; ask the producer for a new one");
+        return refused("capsule", "its name is not that of a DLPack capsule")
+            .with_advice("expected \"dltensor\" or \"dltensor_versioned\"");
+    }
+    void* const managed = PyCapsule_GetPointer(capsule, name);
+    if (managed == nullptr) {
+        PyErr_Clear();
+        return malformed("capsule", "it holds a null pointer");
+    }
+
+    foreign received = versioned ? foreign(static_cast<abi::managed_tensor_versioned*>(managed))
+                                 : foreign(static_cast<abi::managed_tensor*>(managed));
+    const auto seen = received.describe();
+    received.disown();  // it is the capsule's until the name is changed
+    if (!seen) return seen.error();
+    if (!options.is_met_by(device(seen->tensor.device)))
+        return detail::elsewhere(device(seen->tensor.device), options);
+    const bool is_trusted = versioned || options.trust_legacy;
+    if (auto ok = out.admit(seen->tensor, is_trusted ? seen->flags : seen->flags | abi::flag::read_only,
+                            seen->version);
+        !ok)
+        return ok;
+    out.add_marks(versioned ? tenon::detail::marks_of(static_cast<abi::managed_tensor_versioned*>(managed))
+                            : tenon::detail::marks_of(static_cast<abi::managed_tensor*>(managed)));
+    // Whoever handed it out as a legacy struct lets others have it so; but what a caller trusts to be
+    // writable, and makes read-only, stays read-only.
+    if (!is_trusted) out.allow_legacy();
+    if (only_look) return outcome::taken;
+    if (options.copy == false && out.is_copied())
+        return refused("flags", "copy=False was asked for and the producer made a copy");
+    if (auto met = check(out, {.writable = writable}); !met) return met;
+    if (PyCapsule_SetName(capsule, versioned ? capsule_used_versioned : capsule_used_legacy) != 0)
+        return outcome::raised;
+    out.owner = detail::keep_managed(managed, versioned, &home);
+    return outcome::taken;
 }
 
-namespace detail {
+/// The rung for a bare capsule handed over in place of an array. One that is refused, also for being
+/// read-only where `writable` is asked for, stays usable for somebody else.
+[[nodiscard]] inline outcome take_bare_capsule(attempt& a) noexcept {
+    // A copy is writable, whatever it is made of.
+    const bool writable = a.writable && a.options.copy != true;
+    return take_capsule(a.obj, a.options, writable, a.out.looking, a.here, a.out);
+}
 
 /// `__dlpack_device__` as a device; only a hint, but one that must not contradict the tensor (F47).
 [[nodiscard]] inline outcome stated_device(const attempt& a, std::optional<device>& out) noexcept {
-    PyObject* args[2] = {nullptr, a.obj};
     bool found = false;
-    const ref answer =
-        call_protocol_method(a.plan.dlpack_device, a.here.dlpack_device, args + 1, nullptr, found);
+    const ref answer = call_protocol_method(a.plan.dlpack_device, a.here.dlpack_device, a.obj, found);
     if (!answer) return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::taken;
-    if (!PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2) {
-        return malformed("__dlpack_device__", "it did not return a pair of integers");
-    }
+    static constexpr const char* no_pair = "it did not return a pair of integers";
+    if (!PyTuple_Check(answer.get()) || PyTuple_GET_SIZE(answer.get()) != 2)
+        return malformed("__dlpack_device__", no_pair);
     std::int32_t parts[2];
     for (Py_ssize_t i = 0; i < 2; ++i) {
         // The kind is often an Enum; an IntEnum or any __index__ is an integer here.
         const ref number = ref::take(call::index(PyTuple_GET_ITEM(answer.get(), i)));
         const long value = number ? PyLong_AsLong(number.get()) : -1;
-        if (PyErr_Occurred() != nullptr || value != static_cast<std::int32_t>(value)) {
-            if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
-                PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
-                return outcome::raised;
-            PyErr_Clear();
-            return malformed("__dlpack_device__", "it did not return a pair of integers");
-        }
         parts[i] = static_cast<std::int32_t>(value);
+        if (PyErr_Occurred() != nullptr || value != parts[i])
+            return detail::field_failed("__dlpack_device__", no_pair);
     }
     out = device{parts[0], parts[1]};
     return outcome::taken;
+}
+
+/// The number to pass, or nullopt to pass none. Host memory has no streams, and a copy to the host is
+/// synchronised by the producer. An accelerator's consumer always says its stream: what `None` means differs
+/// between libraries. Without one of its own it names the default stream: 1 on CUDA, 0 on ROCm.
+[[nodiscard]] inline std::optional<std::intptr_t> stream_argument(
+    std::optional<device> producer, std::optional<device> target,
+    std::optional<std::intptr_t> consumer) noexcept {
+    if (target && target->is_host_accessible()) return std::nullopt;
+    if (producer && producer->has_streams())
+        return consumer ? *consumer : static_cast<std::intptr_t>(producer->is_cuda() ? 1 : 0);
+    // A device of unknown stream rules: only what the caller said.
+    if (producer && producer->is_host_accessible()) return std::nullopt;
+    return consumer;
 }
 
 /// The keyword arguments of one call, in vectorcall form.
@@ -50,27 +107,24 @@ class keyword_arguments {
 public:
     keyword_arguments(PyObject* self, const interpreter& names) noexcept : names_(names) { args_[1] = self; }
 
-    /// `value` is a new reference; false when it is null.
-    [[nodiscard]] bool add(PyObject* name, PyObject* value) noexcept {
-        values_[count_] = ref::take(value);
-        if (value == nullptr) return false;
+    /// A value that is not there, with an exception set, fails the call.
+    void add(PyObject* name, ref value) noexcept {
+        failed_ |= !value;
         keys_[count_] = name;
-        args_[2 + count_] = value;
-        ++count_;
-        return true;
+        args_[2 + count_] = value.get();
+        values_[count_++] = std::move(value);
     }
     [[nodiscard]] ref run(attribute_place place, bool& found) noexcept {
         ref keywords;
+        found = true;
+        if (failed_) return {};
         if (count_ == 1 && keys_[0] == names_.max_version) {
             keywords = ref::borrow(names_.only_max_version);
         } else if (count_ == 1 && keys_[0] == names_.stream) {
             keywords = ref::borrow(names_.only_stream);
         } else if (count_ > 0) {
             keywords = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count_)));
-            if (!keywords) {
-                found = true;
-                return {};
-            }
+            if (!keywords) return {};
             for (std::size_t i = 0; i < count_; ++i) {
                 Py_INCREF(keys_[i]);
                 PyTuple_SET_ITEM(keywords.get(), static_cast<Py_ssize_t>(i), keys_[i]);
@@ -86,6 +140,7 @@ private:
     PyObject* keys_[most] = {};
     ref values_[most];
     std::size_t count_ = 0;
+    bool failed_ = false;
 };
 
 /// Which keywords a call carries.
@@ -101,23 +156,18 @@ struct call_shape {
                                      std::optional<device> where, call_shape shape, bool& found) noexcept {
     const interpreter& names = a.here;
     keyword_arguments given(a.obj, names);
-    bool ok = true;
     if (shape.modern) {
-        Py_INCREF(names.our_version);
-        ok = given.add(names.max_version, names.our_version);
+        given.add(names.max_version, ref::borrow(names.our_version));
         // A device is asked for only when the data is not said to be there already.
-        if (ok && shape.device && options.to && !(where && *where == *options.to))
-            ok = given.add(names.dl_device, Py_BuildValue("(ii)", options.to->type, options.to->id));
-        if (ok && shape.copy && options.copy)
-            ok = given.add(names.copy, PyBool_FromLong(*options.copy ? 1 : 0));
+        if (shape.device && options.to && where != options.to)
+            given.add(names.dl_device, ref::take(Py_BuildValue("(ii)", options.to->type, options.to->id)));
+        if (shape.copy && options.copy)
+            given.add(names.copy, ref::borrow(*options.copy ? Py_True : Py_False));
     }
-    if (ok && shape.stream) {
-        const auto to = shape.device ? options.to : std::nullopt;
-        if (const auto number = stream_argument(where, to, options.stream))
-            ok = given.add(names.stream, PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number)));
-    }
-    found = true;
-    return ok ? given.run(a.plan.dlpack, found) : ref();
+    const auto to = shape.device ? options.to : std::nullopt;
+    if (const auto number = stream_argument(where, to, options.stream); number && shape.stream)
+        given.add(names.stream, ref::take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number))));
+    return given.run(a.plan.dlpack, found);
 }
 
 /// Changes what has been learned of a type, if the plan the call was made by is still there (an object may
@@ -196,7 +246,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
     if (a.plan.immutable) told.trust_legacy = false;
     // What was made for us alone is taken over and released; what the producer keeps for later is left to it.
     const bool only_look = a.out.looking && Py_REFCNT(capsule.get()) > 1;
-    const outcome got = take_capsule(capsule.get(), told, &a.here, a.out, {{}, only_look});
+    const outcome got = take_capsule(capsule.get(), told, false, only_look, a.here, a.out);
     {
         const error_guard guard;  // a capsule's destructor may leave an exception behind
         capsule = ref();
@@ -219,7 +269,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
     if (asks_library) return note_current_stream(a.plan.stream_of, out) ? outcome::taken : fail();
     // Memory that is the host's as well is asked for without a stream, and ready on the default one.
     const bool orders = a.options.orders();
-    if (orders && !where.has_streams() && !py::detail::succeeded(py::detail::without_gil([&] {
+    if (orders && !where.has_streams() && !detail::succeeded(detail::without_gil([&] {
             return gpu::order(where, nullptr, a.options.stream_handle());
         })))
         return fail();
@@ -235,10 +285,9 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
 [[nodiscard]] inline outcome take_by_stream_alone(attempt& a) noexcept {
     const bool asks_library = a.plan.stream_of != nullptr && !a.options.stream;
     keyword_arguments given(a.obj, a.here);
+    given.add(a.here.stream, ref::take(PyLong_FromSsize_t(asks_library ? -1 : a.options.stream.value_or(1))));
     bool found = false;
-    ref capsule;
-    if (given.add(a.here.stream, PyLong_FromSsize_t(asks_library ? -1 : a.options.stream.value_or(1))))
-        capsule = given.run(a.plan.dlpack, found);
+    ref capsule = given.run(a.plan.dlpack, found);
     if (!capsule) {
         if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return outcome::raised;
         PyErr_Clear();
@@ -251,22 +300,20 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
     return got == outcome::taken ? note_stream(a, asks_library) : got;
 }
 
-}  // namespace detail
-
 /// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over.
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
     if (a.plan.dlpack == attribute_place::nowhere) return outcome::absent;
     if (a.plan.dtype_first) {
-        if (const outcome known = detail::check_dtype_name(a.obj); !(known == outcome::taken)) return known;
+        if (const outcome known = check_dtype_name(a.obj); known != outcome::taken) return known;
     }
     const import_options& options = a.options;
     if (a.plan.route.on_cuda && !options.to && !options.copy &&
         check_stream_number({abi::device_code::cuda, 0}, options.stream)) {
-        const outcome got = detail::take_by_stream_alone(a);
-        if (!(got == outcome::absent)) return got;
+        const outcome got = take_by_stream_alone(a);
+        if (got != outcome::absent) return got;
     }
     std::optional<device> where;
-    if (const outcome known = detail::stated_device(a, where); !(known == outcome::taken)) return known;
+    if (const outcome known = stated_device(a, where); known != outcome::taken) return known;
     if (where && where->has_streams()) {
         if (auto ok = check_stream_number(*where, options.stream); !ok) return ok;
     }
@@ -276,17 +323,17 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
     import_options asked = options;
     if (asks_library) asked.stream = -1;
     bool found = false;
-    ref capsule = detail::request_capsule(a, asked, where, found);
+    ref capsule = request_capsule(a, asked, where, found);
     if (!capsule) return found || PyErr_Occurred() != nullptr ? outcome::raised : outcome::absent;
-    const outcome got = detail::take_and_drop(a, std::move(capsule), asked);
-    if (!(got == outcome::taken)) return got;
+    const outcome got = take_and_drop(a, std::move(capsule), asked);
+    if (got != outcome::taken) return got;
     // What was asked to be moved may well be elsewhere than it was; otherwise the two must agree.
     if (!options.to && where && *where != a.out.device() &&
         !(where->is_host_accessible() && a.out.device().is_host_accessible()))
         return a.give_up(
             malformed("device", "__dlpack_device__ says another device than the tensor itself", where->type));
-    if (a.plan.stream_alone && a.out.device().is_cuda()) detail::learn(a, [](route& r) { r.on_cuda = true; });
-    return detail::note_stream(a, asks_library);
+    if (a.plan.stream_alone && a.out.device().is_cuda()) learn(a, [](route& r) { r.on_cuda = true; });
+    return note_stream(a, asks_library);
 }
 
 }  // namespace tenon::py::dlpack

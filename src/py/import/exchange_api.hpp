@@ -2,12 +2,25 @@
 // at all.
 #pragma once
 
-#include "../library/all.hpp"
 #include "exchange_probe.hpp"
 #include "placing.hpp"
 #include "plan_cache.hpp"
 
 namespace tenon::py::exchange {
+
+/// What becomes of a tensor that requires grad.
+enum class grad_rule : unsigned char {
+    ignored,    ///< it is lent for reading
+    noted,      ///< it comes out read-only
+    forbidden,  ///< it was to be written to
+};
+
+/// What the guards said.
+enum class verdict : unsigned char {
+    allowed,
+    needs_grad,  ///< allowed, and it requires grad
+    forbidden,   ///< an exception is set
+};
 
 namespace detail {
 
@@ -31,38 +44,22 @@ TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, O
 
 inline constexpr const char* silent_failure = "the call failed without an exception";
 
-}  // namespace detail
-
-/// What becomes of a tensor that requires grad.
-enum class grad_rule : unsigned char {
-    ignored,    ///< it is lent for reading
-    noted,      ///< it comes out read-only
-    forbidden,  ///< it was to be written to
-};
-
-/// What the guards said.
-struct guard_verdict {
-    bool allowed = true;  ///< otherwise an exception is set
-    bool needs_grad = false;
-};
-
-namespace detail {
-
 /// What may not be taken is raised here and now: no later rung may have a try, since PyTorch's own
 /// `__dlpack__` lets negative views pass.
-TENON_COLD inline guard_verdict forbid(const error& e) noexcept {
+TENON_COLD inline verdict forbid(const error& e) noexcept {
     raise(e, "tenon: cannot take this tensor: ");
-    return {false, false};
+    return verdict::forbidden;
 }
-TENON_COLD inline guard_verdict forbid_lazy(bool conjugate) noexcept {
+TENON_COLD inline verdict forbid_lazy(bool conjugate) noexcept {
     return forbid(conjugate
                       ? refused("data", "a conjugate view: its memory holds other numbers than it shows")
                             .with_advice("call .resolve_conj() first")
                       : refused("data", "a negative view: its memory holds other numbers than it shows")
                             .with_advice("call .resolve_neg() first"));
 }
-[[nodiscard]] inline guard_verdict judge_grad(grad_rule grad) noexcept {
-    if (grad != grad_rule::forbidden) return {true, grad == grad_rule::noted};
+/// Of a tensor that requires grad, where that matters.
+[[nodiscard]] inline verdict judge_grad(grad_rule grad) noexcept {
+    if (grad == grad_rule::noted) return verdict::needs_grad;
     return forbid(refused("data", "it requires grad, so it may not be written to from outside")
                       .with_advice("pass .detach(), or take it for reading only"));
 }
@@ -72,30 +69,29 @@ TENON_COLD inline guard_verdict forbid_lazy(bool conjugate) noexcept {
 /// Asks the object by its attributes, where they must be, whether its memory holds what it shows, and whether
 /// it may be written to. Runs foreign code: whatever was borrowed is stale afterwards, and so may the answers
 /// be. `ask_flags` has the last word where it can.
-[[nodiscard]] inline guard_verdict ask_guards(PyObject* obj, const tensor_guards guards, grad_rule grad,
-                                              const interpreter& names) noexcept {
-    if (!guards.asked) return {};
+[[nodiscard]] inline verdict ask_guards(PyObject* obj, const tensor_guards guards, grad_rule grad,
+                                        const interpreter& names) noexcept {
+    if (!guards.asked) return verdict::allowed;
     const nesting_level level;
-    if (!level) return {false, false};
+    if (!level) return verdict::forbidden;
     if (const int lazy = guards.conjugate.ask(obj, names.is_conj); lazy != 0)
-        return lazy > 0 ? detail::forbid_lazy(true) : guard_verdict{false, false};
+        return lazy > 0 ? detail::forbid_lazy(true) : verdict::forbidden;
     if (const int lazy = guards.negative.ask(obj, names.is_neg); lazy != 0)
-        return lazy > 0 ? detail::forbid_lazy(false) : guard_verdict{false, false};
-    if (grad == grad_rule::ignored) return {};
-    const int needed = guards.requires_grad.ask(obj, names.requires_grad);
-    if (needed < 0) return {false, false};
-    return needed > 0 ? detail::judge_grad(grad) : guard_verdict{};
+        return lazy > 0 ? detail::forbid_lazy(false) : verdict::forbidden;
+    const int needed = grad != grad_rule::ignored ? guards.requires_grad.ask(obj, names.requires_grad) : 0;
+    if (needed < 0) return verdict::forbidden;
+    return needed > 0 ? detail::judge_grad(grad) : verdict::allowed;
 }
 
 /// The same of what is known without running anything: to be asked right beside what it is asked about.
-TENON_HOT [[nodiscard]] inline guard_verdict ask_flags(PyObject* obj, const torch_flags* flags,
-                                                       grad_rule grad, bool may_be_complex = true) noexcept {
-    if (flags == nullptr) return {};
+TENON_HOT [[nodiscard]] inline verdict ask_flags(PyObject* obj, const torch_flags* flags, grad_rule grad,
+                                                 bool may_be_complex = true) noexcept {
+    if (flags == nullptr) return verdict::allowed;
     if (flags->is_lazy(obj, may_be_complex)) [[unlikely]]
         return detail::forbid_lazy(flags->is_conjugate(obj));
     if (grad != grad_rule::ignored && flags->requires_grad(obj)) [[unlikely]]
         return detail::judge_grad(grad);
-    return {};
+    return verdict::allowed;
 }
 
 namespace detail {
@@ -160,11 +156,11 @@ struct loan {
     if (function == nullptr) return call_failed(null_function);
     if (!succeeds(function, l.obj, &managed)) return call_failed(silent_failure);
     if (managed == nullptr) return call_failed("the call succeeded without a tensor");
-    keep_alive owner =
-        py::detail::keep_managed(managed, true, &l.home);  // ours from here on, errors included
+    // Ours from here on, errors included.
+    keep_alive owner = py::detail::keep_managed(managed, true, &l.home);
     if (PyErr_Occurred() != nullptr) return outcome::raised;
-    const guard_verdict verdict = ask_flags(l.obj, l.terms.flags, l.grad);
-    if (!verdict.allowed) return outcome::raised;
+    const verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
+    if (told == verdict::forbidden) return outcome::raised;
     foreign received(managed);
     const auto seen = received.describe();
     received.disown();
@@ -172,9 +168,8 @@ struct loan {
     const std::uint64_t flags = l.terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
     if (auto admitted = l.out.admit(seen->tensor, flags, seen->version); !admitted) return admitted;
     l.out.add_marks(tenon::detail::marks_of(managed));
-    if (verdict.needs_grad) l.out.mark_gradient();
-    if (l.out.device().has_streams() && !note_current_stream(*l.terms.table, false, l.out))
-        return outcome::raised;
+    if (told == verdict::needs_grad) l.out.mark_gradient();
+    if (!note_current_stream(*l.terms.table, false, l.out)) return outcome::raised;
     l.out.owner = std::move(owner);
     return outcome::taken;
 }
@@ -210,34 +205,26 @@ TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, tabl
     if (terms.only_fills) return outcome::taken;
     const device where = out.device();
     void* const stream = out.stream();
-    if (const outcome got = call_borrow_again(obj, terms, out); !(got == outcome::taken)) return got;
+    if (const outcome got = call_borrow_again(obj, terms, out); got != outcome::taken) return got;
     if (out.device() != where)
         return refused("device", "the tensor was moved while it was imported", out.device(), where);
     out.set_stream(stream);
     return outcome::taken;
 }
 
-/// A borrowing call, with the stream.
-TENON_HOT [[nodiscard]] inline outcome borrow_once(PyObject* obj, table_terms terms, acquired& out) noexcept {
-    const outcome got = call_borrow(obj, terms, out);
-    if (!(got == outcome::taken) || !out.device().has_streams()) [[likely]]
-        return got;
-    return note_stream_borrowed(obj, terms, out);
-}
-
-/// The same out of line, for whoever is in no hurry.
-TENON_COLD [[nodiscard]] inline outcome borrow_again(PyObject* obj, table_terms terms,
-                                                     acquired& out) noexcept {
-    return borrow_once(obj, terms, out);
+/// A borrowing call, with the stream, for whoever is in no hurry.
+TENON_COLD [[nodiscard]] inline outcome borrow_once(PyObject* obj, table_terms terms,
+                                                    acquired& out) noexcept {
+    const outcome got = call_borrow_again(obj, terms, out);
+    return got == outcome::taken && out.device().has_streams() ? note_stream_borrowed(obj, terms, out) : got;
 }
 
 /// How often something is taken anew that changed while it was looked at.
 inline constexpr int most_rounds = 4;
 
 TENON_COLD inline outcome keeps_changing() noexcept {
-    raise(refused("data", "the tensor was given other memory while it was imported")
-              .with_advice("let nothing else change it meanwhile"),
-          "tenon: cannot take this tensor: ");
+    (void)forbid(refused("data", "the tensor was given other memory while it was imported")
+                     .with_advice("let nothing else change it meanwhile"));
     return outcome::raised;
 }
 
@@ -246,20 +233,17 @@ TENON_COLD inline outcome keeps_changing() noexcept {
 TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
     acquired& out = l.out;
     for (int round = 0; round < most_rounds; ++round) {
-        outcome got = borrow_again(l.obj, l.terms, out);
-        if (!(got == outcome::taken)) return got;
-        guard_verdict asked;
+        outcome got = borrow_once(l.obj, l.terms, out);
+        if (got != outcome::taken) return got;
         const void* const data = out.data();
         const std::int64_t size = out.size();
-        if (l.guards.asked) {
-            asked = ask_guards(l.obj, l.guards, l.grad, l.home);
-            if (!asked.allowed) return outcome::raised;
-            got = borrow_again(l.obj, l.terms, out);
-            if (!(got == outcome::taken)) return got;
-        }
-        const guard_verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
-        if (!told.allowed) return outcome::raised;
-        if (asked.needs_grad || told.needs_grad) out.mark_gradient();
+        const verdict asked = ask_guards(l.obj, l.guards, l.grad, l.home);
+        if (asked == verdict::forbidden) return outcome::raised;
+        if (l.guards.asked) got = borrow_once(l.obj, l.terms, out);
+        if (got != outcome::taken) return got;
+        const verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
+        if (told == verdict::forbidden) return outcome::raised;
+        if (asked == verdict::needs_grad || told == verdict::needs_grad) out.mark_gradient();
         if (out.data() == data && out.size() == size) return outcome::taken;
     }
     return keeps_changing();
@@ -279,9 +263,8 @@ TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
 /// where what a storage shows is known to be its memory.
 TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
     if (!where.is_host_accessible() && !where.has_streams()) return false;
-    raise(refused("data", "the tensor reaches beyond its storage, which was made smaller")
-              .with_advice("resize the storage back, or pass a new tensor"),
-          "tenon: cannot take this tensor: ");
+    (void)forbid(refused("data", "the tensor reaches beyond its storage, which was made smaller")
+                     .with_advice("resize the storage back, or pass a new tensor"));
     return true;
 }
 
@@ -300,7 +283,7 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
         const ref storage = l.guards.torch->storage_of(l.obj, l.home);
         if (!storage) return call_failed(silent_failure);
         const outcome got = borrow_guarded(l);
-        if (!(got == outcome::taken)) return got;
+        if (got != outcome::taken) return got;
         const auto owned = l.guards.torch->memory_of(storage.get(), l.home);
         if (!owned) return own_once(l);
         if (l.out.empty() || lies_in(l.out, *owned)) {
@@ -333,68 +316,57 @@ TENON_COLD [[nodiscard]] inline bool keep_storage(PyObject* obj, const torch_lib
     return false;
 }
 
-/// Owning import, with the stream that the library works on. A tensor that requires grad comes out read-only.
-[[nodiscard]] inline outcome own(PyObject* obj, const type_plan& plan, bool writable, interpreter& home,
-                                 acquired& out) noexcept {
-    const detail::loan l{obj,         detail::terms_of(plan),
-                         plan.guards, writable ? grad_rule::forbidden : grad_rule::noted,
-                         home,        out};  // copies: foreign code runs
-    if (plan.genuine_table && l.terms.table->dltensor_from_py_object_no_sync != nullptr)
-        return detail::own_storage(l);
+/// Whether the objects of a type that has a table can be borrowed by it. The borrowed struct has no flags:
+/// whoever wants to write must see them, unless the library never sets one. Where lending runs code, what was
+/// lent may be gone by then: it is kept instead.
+TENON_HOT [[nodiscard]] inline bool lends(const type_plan& plan, bool writable) noexcept {
+    return (plan.only_fills || !(writable || plan.genuine_table)) &&
+           plan.table->dltensor_from_py_object_no_sync != nullptr;
+}
+
+/// Takes a tensor by the table of its type, asking what must be asked: borrowed if it can be and need not be
+/// kept, else owned, and read-only then if it requires grad.
+TENON_COLD [[nodiscard]] inline outcome take_carefully(PyObject* obj, const type_plan& plan, bool writable,
+                                                       acquired& out) noexcept {
+    out.ran_code = true;
+    interpreter* const home = interpreter::current();
+    if (home == nullptr) return outcome::raised;
+    const bool borrows = !out.owning && lends(plan, writable);
+    const bool has_storage = plan.genuine_table && plan.table->dltensor_from_py_object_no_sync != nullptr;
+    const grad_rule grad = writable ? grad_rule::forbidden : borrows ? grad_rule::ignored : grad_rule::noted;
+    // Copies: foreign code runs.
+    const detail::loan l{obj, detail::terms_of(plan), plan.guards, grad, *home, out};
+    if (borrows) return detail::borrow_guarded(l);
+    if (has_storage) return detail::own_storage(l);
     const outcome got = detail::own_once(l);
-    if (!(got == outcome::taken)) return got;
-    const guard_verdict verdict = ask_guards(obj, l.guards, l.grad, home);
-    if (verdict.needs_grad) out.mark_gradient();
-    if (verdict.allowed) return got;
+    if (got != outcome::taken) return got;
+    const verdict asked = ask_guards(obj, l.guards, l.grad, *home);
+    if (asked == verdict::needs_grad) out.mark_gradient();
+    if (asked != verdict::forbidden) return got;
     out.owner.reset();
     return outcome::raised;
 }
 
-/// The borrowing import where the object must be asked, or its flags must be seen.
-TENON_COLD [[nodiscard]] inline outcome borrow_carefully(PyObject* obj, const type_plan& plan, bool writable,
-                                                         acquired& out) noexcept {
-    out.ran_code = true;
-    interpreter* const home = interpreter::current();
-    if (home == nullptr) return outcome::raised;
-    const detail::loan l{obj,         detail::terms_of(plan),
-                         plan.guards, writable ? grad_rule::forbidden : grad_rule::ignored,
-                         *home,       out};  // copies: foreign code runs
-    // The borrowed struct has no flags: whoever wants to write must see them, unless the library never sets
-    // one. Where lending runs code, what was lent may be gone by then: it is kept instead.
-    if (l.terms.table->dltensor_from_py_object_no_sync == nullptr ||
-        (!l.terms.only_fills && (writable || plan.genuine_table)))
-        return own(obj, plan, writable, *home, out);
-    return detail::borrow_guarded(l);
-}
-
-/// Whether the objects of a type can be borrowed on these terms alone, without asking them anything.
-TENON_HOT [[nodiscard]] inline bool lends_plainly(const type_plan& plan, bool writable) noexcept {
-    return !plan.guards.asked && (plan.only_fills || !(writable || plan.genuine_table)) &&
-           plan.table->dltensor_from_py_object_no_sync != nullptr;
-}
+/// Borrows on these terms alone, without asking the object anything, where its type `lends` and has no guards
+/// that must be asked: nothing is kept, nothing is allocated.
 TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, detail::table_terms terms, bool writable,
                                                       acquired& out) noexcept {
-    const outcome got = detail::borrow_once(obj, terms, out);
-    if (!(got == outcome::taken)) [[unlikely]]
+    outcome got = detail::call_borrow(obj, terms, out);
+    if (got == outcome::taken && out.device().has_streams()) [[unlikely]]
+        got = detail::note_stream_borrowed(obj, terms, out);
+    if (got != outcome::taken) [[unlikely]]
         return got;
     const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
     // Another's table may show complex numbers as something else.
     const bool may_be_complex = !terms.only_fills || out.dtype().is_complex();
-    return ask_flags(obj, terms.flags, grad, may_be_complex).allowed ? outcome::taken : outcome::raised;
-}
-
-/// Borrowing import: nothing is kept, nothing is allocated. The caller has seen that `plan.table` is there.
-TENON_COLD [[nodiscard]] inline outcome borrow(PyObject* obj, const type_plan& plan, bool writable,
-                                               acquired& out) noexcept {
-    return lends_plainly(plan, writable) ? borrow_plainly(obj, detail::terms_of(plan), writable, out)
-                                         : borrow_carefully(obj, plan, writable, out);
+    return ask_flags(obj, terms.flags, grad, may_be_complex) == verdict::forbidden ? outcome::raised
+                                                                                   : outcome::taken;
 }
 
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
     if (a.plan.table_fault != nullptr) return refused("exchange table", a.plan.table_fault);
     if (a.plan.table == nullptr || !a.host_will_do()) return outcome::absent;
-    if (!a.out.owning) return borrow(a.obj, a.plan, a.writable, a.out);
-    const outcome got = own(a.obj, a.plan, a.writable, a.here, a.out);
+    const outcome got = take_carefully(a.obj, a.plan, a.writable, a.out);
     return got == outcome::taken ? py::detail::follow(a) : got;
 }
 

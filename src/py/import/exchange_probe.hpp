@@ -2,8 +2,7 @@
 // one.
 #pragma once
 
-#include "../library/all.hpp"
-#include "capsule.hpp"
+#include "type_plan.hpp"
 
 namespace tenon::py::exchange {
 
@@ -22,36 +21,27 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
     };
 }
 
-/// Whether one of the functions cannot be one, by its address alone.
-[[nodiscard]] inline bool has_implausible_function(const abi::exchange_api& table) noexcept {
-    return std::ranges::any_of(functions_of(table),
-                               [](const void* f) { return tenon::detail::is_implausible_function(f); });
-}
-
 /// Follows `prev_api` to the major version we speak; a chain that does not end is a lie.
 [[nodiscard]] inline const abi::exchange_api* usable_table(const void* published,
                                                            const char*& fault) noexcept {
+    const auto none = [&](const char* why) -> const abi::exchange_api* {
+        fault = why;
+        return nullptr;
+    };
     const auto* header = static_cast<const abi::exchange_api_header*>(published);
     for (int steps = 0; header != nullptr && steps < 16; ++steps, header = header->prev_api) {
-        if (!tenon::detail::is_readable<sizeof *header>(header)) {
-            fault = "the pointer to the table cannot be one";
-            return nullptr;
-        }
+        if (!tenon::detail::is_readable<sizeof *header>(header))
+            return none("the pointer to the table cannot be one");
         if (header->version.major != abi::dlpack_major) continue;
         const auto* table = reinterpret_cast<const abi::exchange_api*>(header);
         if (!tenon::detail::is_readable<sizeof *table>(table) ||
-            table->managed_tensor_from_py_object_no_sync == nullptr) {
-            fault = null_function;
-            return nullptr;
-        }
-        if (has_implausible_function(*table)) {
-            fault = no_functions;
-            return nullptr;
-        }
+            table->managed_tensor_from_py_object_no_sync == nullptr)
+            return none(null_function);
+        for (const void* function : functions_of(*table))  // by its address alone
+            if (tenon::detail::is_implausible_function(function)) return none(no_functions);
         return table;
     }
-    fault = "no version of the table has major version 1";
-    return nullptr;
+    return none("no version of the table has major version 1");
 }
 
 /// Whether the functions of a table can be functions. Anything at all can be written as an integer, and what

@@ -35,22 +35,13 @@ namespace detail {
         t->show_on(to);
     }
     if (t->device() == to && options.copy != true) {
-        if (options.writable && t->is_read_only()) {
-            raise_unmet(check(*t, {.writable = true}).error(), obj);
-            return std::nullopt;
-        }
+        if (options.writable && t->is_read_only())
+            return refuse_unmet(obj, check(*t, {.writable = true}).error());
         return t;
     }
-    if (t->device() != to && options.copy == false) {
-        raise_unmet(refused("device", "the data is not on the device asked for, and copy=False was asked for",
-                            t->device().type, to.type),
-                    obj);
-        return std::nullopt;
-    }
-    if (auto ok = check_stream_number(to, options.stream); !ok) {
-        raise_unmet(ok.error(), obj);
-        return std::nullopt;
-    }
+    if (t->device() != to && options.copy == false)
+        return refuse_unmet(obj, elsewhere(t->device(), options, true));
+    if (auto ok = check_stream_number(to, options.stream); !ok) return refuse_unmet(obj, ok.error());
     if (!finish_device_work(t->device())) return std::nullopt;
     if (t->device() == to) return copied_on_device(*t, t->owner());
     void* const stream = options.orders() ? options.stream_handle() : nullptr;

@@ -2,8 +2,7 @@
 // `__cuda_array_interface__`, field by field.
 #pragma once
 
-#include "../library/all.hpp"
-#include "buffer_view.hpp"
+#include "buffer.hpp"
 
 namespace tenon::py {
 
@@ -24,17 +23,30 @@ struct interface_fields {
         {&interface_fields::stream, "stream"},
     };
 
-    /// From the dictionary; false with an exception set when a lookup raised. None counts as not given.
-    [[nodiscard]] bool read(PyObject* dict) noexcept {
+    /// From the dictionary, or from attributes of the object (`__array_shape__` and so on). False with an
+    /// exception set when a lookup raised; None counts as not given.
+    [[nodiscard]] bool read(PyObject* source, bool is_dict) noexcept {
         for (const named& n : all) {
-            const ref key = ref::take(PyUnicode_FromString(n.key));
+            const ref key = ref::take(PyUnicode_FromFormat(is_dict ? "%s" : "__array_%s__", n.key));
             if (!key) return false;
             PyObject* found = nullptr;
-            if (call::dict_item(dict, key.get(), &found) < 0) return false;
+            const int there = is_dict ? call::dict_item(source, key.get(), &found)
+                                      : call::optional_attr(source, key.get(), &found);
+            if (there < 0) return false;
             ref value = ref::take(found);
             if (value && value.get() != Py_None) this->*n.field = std::move(value);
         }
         return true;
+    }
+    /// From what must be a dictionary called `name`, of a version that we know.
+    [[nodiscard]] outcome read_dict(PyObject* dict, const char* name, const char* unknown_version,
+                                    long& stated) noexcept {
+        if (!PyDict_Check(dict)) return malformed(name, "it is not a dictionary");
+        if (!read(dict, true)) return outcome::raised;
+        stated = version && PyLong_Check(version.get()) ? PyLong_AsLong(version.get()) : 0;
+        PyErr_Clear();
+        if (stated == 2 || stated == 3) return outcome::taken;
+        return refused("version", unknown_version, std::max(stated, 0L), 3);
     }
 };
 
@@ -50,16 +62,6 @@ struct interface_description {
 
 namespace detail {
 
-/// A Python failure while reading a field: a wrong type or range is the producer's malformed interface,
-/// anything else (KeyboardInterrupt, an `__index__` that raises) is an exception of its own.
-[[nodiscard]] inline outcome field_failed(const char* field, const char* problem) noexcept {
-    if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0 &&
-        PyErr_ExceptionMatches(PyExc_OverflowError) == 0)
-        return outcome::raised;
-    PyErr_Clear();
-    return malformed(field, problem);
-}
-
 /// The items of a tuple or list, without the iterator a subclass may bring.
 [[nodiscard]] inline ref as_tuple(PyObject* value) noexcept {
     return ref::take(PyList_Check(value) ? call::list_items(value)
@@ -73,9 +75,7 @@ namespace detail {
     const ref items = as_tuple(value);
     if (!items) return outcome::raised;
     const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
-    if (n > max_rank) {
-        return refused(field, "too many axes", n, max_rank);
-    }
+    if (n > max_rank) return refused(field, "too many axes", n, max_rank);
     for (Py_ssize_t i = 0; i < n; ++i) {
         const ref number = ref::take(call::index(PyTuple_GET_ITEM(items.get(), i)));
         out[i] = number ? PyLong_AsLongLong(number.get()) : -1;
@@ -147,28 +147,21 @@ namespace detail {
             .with_advice("pass one field of it");
 
     if (const outcome r = detail::read_integers(fields.shape.get(), "shape", out.storage, said.ndim);
-        !(r == outcome::taken))
+        r != outcome::taken)
         return r;
     const auto n = static_cast<std::size_t>(said.ndim);
-    for (std::size_t i = 0; i < n; ++i) {
-        if (out.storage[i] < 0) {
-            return malformed("shape", "the extent is negative", out.storage[i])
-                .at_axis(static_cast<std::int32_t>(i));
-        }
-    }
     if (fields.strides) {
         std::int64_t bytes[max_rank];
         std::int32_t count = 0;
         if (const outcome r = detail::read_integers(fields.strides.get(), "strides", bytes, count);
-            !(r == outcome::taken))
+            r != outcome::taken)
             return r;
         if (count != said.ndim) return malformed("strides", "there is not one for each axis", count);
         const element_steps steps(said.type.itemsize());
         const bool empty = std::find(out.storage, out.storage + n, 0) != out.storage + n;
         for (std::size_t i = 0; i < n; ++i) {
-            if (!steps.are_whole(bytes[i]) && out.storage[i] > 1 && !empty) {
+            if (!steps.are_whole(bytes[i]) && out.storage[i] > 1 && !empty)
                 return broken_step({out.storage, n}, bytes, said.type.itemsize());
-            }
             out.storage[n + i] = steps.count(bytes[i]);
         }
     } else {
@@ -179,12 +172,15 @@ namespace detail {
     return outcome::taken;
 }
 
-/// The `version` field as a number; 0 when it is not there or not one.
-[[nodiscard]] inline long interface_version(const interface_fields& fields) noexcept {
-    if (!fields.version || !PyLong_Check(fields.version.get())) return 0;
-    const long version = PyLong_AsLong(fields.version.get());
-    PyErr_Clear();
-    return version < 0 ? 0 : version;
+/// Describes memory at the address that was said, and keeps the object and what its interface was read from,
+/// since either may own it (F71).
+[[nodiscard]] inline outcome keep_described(attempt& a, const interface_description& said, device where,
+                                            PyObject* interface) noexcept {
+    const std::uint64_t flags = said.read_only || a.plan.immutable ? abi::flag::read_only : 0;
+    if (auto ok = a.out.admit_stored(without_axes(said.address, said.ndim, said.type, where), flags); !ok)
+        return ok;
+    a.out.owner = detail::keep_interface(a.obj, interface, &a.here);
+    return a.out.owner ? outcome::taken : outcome::raised;
 }
 
 }  // namespace tenon::py

@@ -1,8 +1,6 @@
 // src/py/import/ladder.hpp: the import ladder: a table of the ways in, and the climb from one to the next.
 #pragma once
 
-#include <tenon/py/import.hpp>
-#include "../library/all.hpp"
 #include "make_plan.hpp"
 #include "refusals.hpp"
 
@@ -20,7 +18,7 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 /// protocol cannot say (an accelerator, bfloat16) `__dlpack__` may, so an ordinary exception only means "no".
 [[nodiscard]] inline outcome take_buffer_if_it_can(attempt& a) noexcept {
     const outcome got = buffer::take(a);
-    if (!(got == outcome::raised) || is_no_answer_pending()) return got;
+    if (got != outcome::raised || is_no_answer_pending()) return got;
     a.swallowed = pending_exception();
     prefer_buffer(Py_TYPE(a.obj), false);
     return refused("buffer", "the object refused to give one");
@@ -30,9 +28,11 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
 [[nodiscard]] inline outcome take_dlpack(attempt& a) noexcept {
     const type_plan& plan = a.plan;
     const auto grad = a.writable ? exchange::grad_rule::forbidden : exchange::grad_rule::ignored;
-    const auto is_allowed = [&] { return exchange::ask_flags(a.obj, plan.guards.flags, grad).allowed; };
+    using exchange::verdict;
+    const auto ask_flags = [&] { return exchange::ask_flags(a.obj, plan.guards.flags, grad); };
     if (plan.dlpack == attribute_place::nowhere) return outcome::absent;
-    if (!exchange::ask_guards(a.obj, plan.guards, grad, a.here).allowed || !is_allowed())
+    if (exchange::ask_guards(a.obj, plan.guards, grad, a.here) == verdict::forbidden ||
+        ask_flags() == verdict::forbidden)
         return outcome::raised;
     const outcome got = dlpack::take(a);
     if (got == outcome::raised && arrow::is_declared(plan) && arrow::is_refusal_pending()) {
@@ -42,9 +42,9 @@ inline void prefer_buffer(PyTypeObject* type, bool yes) noexcept {
         a.left_to_arrow = pending_exception();
         return refused("", "it raised the exception that stands before this one");
     }
-    if (!(got == outcome::taken)) return got;
+    if (got != outcome::taken) return got;
     // That ran foreign code, which may have given the tensor other memory.
-    if (!is_allowed() ||
+    if (ask_flags() == verdict::forbidden ||
         (plan.guards.torch != nullptr && !exchange::keep_storage(a.obj, *plan.guards.torch, a.here, a.out))) {
         a.out.owner.reset();
         return outcome::raised;
@@ -104,7 +104,7 @@ TENON_PRIVATE inline constexpr rung rungs[] = {
     {rung_id::array_interface, after_dlpack, array_interface::take, settling::refusal},
     {rung_id::arrow, arrow_last, arrow::take, settling::nothing},
 };
-TENON_PRIVATE inline constexpr rung capsule_rung = {rung_id::capsule, always, take_bare_capsule,
+TENON_PRIVATE inline constexpr rung capsule_rung = {rung_id::capsule, always, dlpack::take_bare_capsule,
                                                     settling::refusal};
 
 /// The first rung of that name, or the one `Later` comes to after it.
@@ -158,7 +158,7 @@ TENON_COLD [[nodiscard]] inline bool look_for_copy(const rung& r, attempt& a) no
 /// One rung, and whether it delivered what was asked for.
 [[nodiscard]] inline outcome try_rung(const rung& r, attempt& a) noexcept {
     const outcome got = r.take(a);
-    if (!(got == outcome::taken)) return got;
+    if (got != outcome::taken) return got;
     if (!look_for_copy(r, a)) return outcome::raised;
     if (is_silent_on_copies(r) && a.options.copy == false && a.out.is_copied())
         return a.give_up(
@@ -172,7 +172,7 @@ TENON_COLD [[nodiscard]] inline bool look_for_copy(const rung& r, attempt& a) no
 
 [[nodiscard]] inline bool is_settled(const rung& r, const outcome& got) noexcept {
     if (got == outcome::taken || got == outcome::raised) return true;
-    if (!(got == outcome::refused)) return false;
+    if (got != outcome::refused) return false;
     return r.settles == settling::refusal ||
            (r.settles == settling::malformed && got.why().code == errc::malformed);
 }
@@ -202,11 +202,11 @@ TENON_COLD inline void raise_answer(attempt& a, const outcome& got, const rung* 
         chain_behind(std::move(later));
     }
     // What NumPy's struct cannot say, none of NumPy's other protocols can, and none would name a way out.
-    a.out.no_array = a.out.quiet && !(got == outcome::raised) && !a.left_to_arrow && told.is_no_array();
+    a.out.no_array = a.out.quiet && got != outcome::raised && !a.left_to_arrow && told.is_no_array();
     if (a.out.no_array) return;
     if (got == outcome::refused && last->id == rung_id::numpy_struct)
         raise_unmet(got.why(), a.obj);
-    else if (!(got == outcome::raised))
+    else if (got != outcome::raised)
         told.raise_for(a.obj, static_cast<bool>(a.left_to_arrow));
     if (a.left_to_arrow && got == outcome::refused) {
         chain_behind(std::move(a.left_to_arrow));  // Arrow could say what is wrong, and what helps
@@ -239,7 +239,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     if (plan.masked) {
         const outcome shown = numpy::check_mask(obj);
         if (shown == outcome::refused) raise_unmet(shown.why(), obj);
-        if (!(shown == outcome::taken)) return false;
+        if (shown != outcome::taken) return false;
     }
     attempt a{obj, plan, options, writable, *here, out};
     if (tried != nullptr) a.swallowed = std::move(tried->swallowed);

@@ -1,7 +1,6 @@
 // src/py/import/make_plan.hpp: which protocols a type speaks: every one is looked at once.
 #pragma once
 
-#include "../library/all.hpp"
 #include "array_interface.hpp"
 #include "arrow.hpp"
 #include "buffer.hpp"
@@ -21,11 +20,15 @@ namespace tenon::py::detail {
     exchange::probe(type, here, plan);
     numpy::probe(type, here, plan);
     if (PyErr_Occurred() != nullptr) return false;  // interrupted
-    dlpack::probe(type, here, plan);
-    cuda_array_interface::probe(type, here, plan);
-    array_interface::probe(type, here, plan);
-    arrow::probe(type, here, plan);
     buffer::probe(type, plan);
+    plan.dlpack = place_of(type, here.dlpack);
+    plan.dlpack_device = place_of(type, here.dlpack_device);
+    plan.cuda_array_interface = place_of(type, here.cuda_array_interface);
+    plan.array_interface = place_of(type, here.array_interface);
+    plan.array_typestr = place_of(type, here.array_typestr);
+    plan.arrow_array = place_of(type, here.arrow_array);
+    plan.arrow_device_array = place_of(type, here.arrow_device_array);
+    plan.arrow_stream = place_of(type, here.arrow_stream);
     const library_row* const row = library_of(type);
     plan.library = row;
     if (row != nullptr) {

@@ -2,19 +2,12 @@
 // to have that layout.
 #pragma once
 
-#include "../library/all.hpp"
-#include "attempt.hpp"
-#include "buffer_view.hpp"
+#include "buffer.hpp"
 
 namespace tenon::py::numpy {
 
-namespace detail {
-
-/// The letters of the plain types, for the check of the numbers.
-TENON_PRIVATE inline constexpr std::string_view plain_letters = "?bBhHiIlLqQfdFDe";
-
 /// ml_dtypes registers its types with NumPy; they are known by name. Sub-byte ones take a byte each.
-TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descriptor* d) noexcept {
+TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const numpy_abi::descriptor* d) noexcept {
     const auto named = numpy_abi::type_by_name(d);
     if (!named) return std::nullopt;
     const ref key = ref::take(PyUnicode_InternFromString("__module__"));
@@ -29,7 +22,7 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const descri
 
 /// Why a descriptor that is neither has no DLPack type; nullopt for one we do not know, of which NumPy may
 /// know more.
-TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const descriptor* d) noexcept {
+TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const numpy_abi::descriptor* d) noexcept {
     if (d->byteorder == numpy_abi::swapped_order) return format_error("dtype", format_fault::byte_swapped);
     switch (d->type_num) {
         case numpy_abi::object_type:
@@ -58,83 +51,66 @@ TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const descrip
     }
 }
 
-/// Reads one attribute as an address or a number; false when it is not one.
-[[nodiscard]] inline bool read_number(PyObject* value, std::uintptr_t& out) noexcept {
-    if (value == nullptr || !PyLong_Check(value)) return false;
-    out = reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(value));
-    return PyErr_Occurred() == nullptr;
-}
-
-/// True when the struct of `sample`, a NumPy array, says what its `__array_interface__` says.
-[[nodiscard]] inline bool struct_agrees(PyObject* sample, bool writeable) noexcept {
-    const auto* a = reinterpret_cast<const array*>(sample);
-    const ref interface = ref::take(call::attr(sample, "__array_interface__"));
-    const ref descr = ref::take(call::attr(sample, "dtype"));
-    const ref strides = ref::take(call::attr(sample, "strides"));
-    if (!interface || !descr || !strides || !PyDict_Check(interface.get()) || !PyTuple_Check(strides.get()))
-        return false;
-    // The descriptor is followed only once it is seen to be the descriptor.
-    if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return false;
-    const ref data_item = ref::take(call::dict_item(interface.get(), "data"));
-    const ref shape_item = ref::take(call::dict_item(interface.get(), "shape"));
-    const ref typestr_item = ref::take(call::dict_item(interface.get(), "typestr"));
-    PyObject* const data = data_item.get();
-    PyObject* const shape = shape_item.get();
-    PyObject* const typestr = typestr_item.get();
-    const ref number = ref::take(call::attr(descr.get(), "num"));
-    std::uintptr_t address = 0;
-    std::uintptr_t type_num = 0;
-    if (data == nullptr || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2 || shape == nullptr ||
-        !PyTuple_Check(shape) || typestr == nullptr || !PyUnicode_Check(typestr) ||
-        !read_number(PyTuple_GET_ITEM(data, 0), address) || !read_number(number.get(), type_num))
-        return false;
-    if (a->nd != PyTuple_GET_SIZE(shape) || a->nd != PyTuple_GET_SIZE(strides.get())) return false;
-    for (Py_ssize_t i = 0; i < a->nd; ++i) {
-        if (a->dimensions[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) ||
-            a->strides[i] != PyLong_AsSsize_t(PyTuple_GET_ITEM(strides.get(), i)))
-            return false;
-    }
-    const char* const spelled = PyUnicode_AsUTF8(typestr);
-    if (spelled == nullptr) return false;
-    const parsed_format parsed = dtype_from_typestr(spelled);
-    return reinterpret_cast<std::uintptr_t>(a->data) == address &&
-           static_cast<std::uintptr_t>(a->descr->type_num) == type_num &&
-           parsed.fault == format_fault::none && parsed.type == plain_type(a->descr).type &&
-           ((a->flags & flag_writeable) != 0) == writeable;
+/// Whether the struct of an array says what the array says of itself: (itself, dtype, address, type number,
+/// shape, strides, typestr, whether it is writeable), of two axes.
+[[nodiscard]] inline bool struct_agrees(PyObject* said, PyTypeObject* ndarray) noexcept {
+    PyObject *sample = nullptr, *descr = nullptr;
+    unsigned long long address = 0;
+    int number = 0, writeable = 0;
+    Py_ssize_t shape[2], strides[2];
+    const char* typestr = nullptr;
+    const bool read =
+        PyTuple_CheckExact(said) && foreign_code([&] {
+            return PyArg_ParseTuple(said, "OOKi(nn)(nn)sp", &sample, &descr, &address, &number, &shape[0],
+                                    &shape[1], &strides[0], &strides[1], &typestr, &writeable);
+        });
+    if (!read || Py_TYPE(sample) != ndarray) return false;
+    const auto* a = reinterpret_cast<const numpy_abi::array*>(sample);
+    // A pointer is followed only once it is seen to be what it should.
+    if (reinterpret_cast<PyObject*>(a->descr) != descr || a->nd != 2) return false;
+    const parsed_format parsed = dtype_from_typestr(typestr);
+    return reinterpret_cast<std::uintptr_t>(a->data) == address && a->descr->type_num == number &&
+           std::ranges::equal(std::span(a->dimensions, 2), shape) &&
+           std::ranges::equal(std::span(a->strides, 2), strides) && parsed.fault == format_fault::none &&
+           parsed.type == numpy_abi::plain_type(a->descr).type &&
+           ((a->flags & numpy_abi::flag_writeable) != 0) == (writeable != 0);
 }
 
 /// Makes a few arrays (sliced, reversed, frozen, of every plain type) and compares struct and interface.
-[[nodiscard]] inline bool layout_holds(PyObject* numpy, PyObject* ndarray) noexcept {
-    if (!PyType_Check(ndarray) ||
-        reinterpret_cast<PyTypeObject*>(ndarray)->tp_basicsize < Py_ssize_t{sizeof(array)})
+[[nodiscard]] inline bool layout_holds(PyObject* numpy, PyTypeObject* ndarray) noexcept {
+    static constexpr const char* program = R"(
+samples = []
+for letter in "?bBhHiIlLqQfdFDe":
+    part = numpy.zeros((4, 3), letter)[1:, ::-2]
+    frozen = part[:]
+    frozen.flags.writeable = False
+    for a, writeable in (part, True), (frozen, False):
+        said = a.__array_interface__
+        address, typestr = said["data"][0], said["typestr"]
+        samples.append((a, a.dtype, address, a.dtype.num, said["shape"], a.strides, typestr, writeable))
+swapped = numpy.zeros(2, numpy.dtype("i4").newbyteorder())
+)";
+    if (PyType_Check(ndarray) == 0 || ndarray->tp_basicsize < Py_ssize_t{sizeof(numpy_abi::array)})
         return false;
-    const ref one = ref::take(PyLong_FromLong(1));
-    const ref back = ref::take(PyLong_FromLong(-2));
-    if (!one || !back) return false;
-    const ref rows = ref::take(PySlice_New(one.get(), nullptr, nullptr));
-    const ref columns = ref::take(PySlice_New(nullptr, nullptr, back.get()));
-    const ref where = rows && columns ? ref::take(PyTuple_Pack(2, rows.get(), columns.get())) : ref();
-    if (!where) return false;
-    for (const char letter : plain_letters) {
-        const char type[] = {letter, '\0'};
-        const ref whole = ref::take(call::method(numpy, "zeros", "(ii)s", 4, 3, type));
-        if (!whole || Py_TYPE(whole.get()) != reinterpret_cast<PyTypeObject*>(ndarray)) return false;
-        const ref part = ref::take(call::item(whole.get(), where.get()));
-        if (!part || Py_TYPE(part.get()) != Py_TYPE(whole.get()) || !struct_agrees(part.get(), true))
-            return false;
-        const ref flags = ref::take(call::attr(part.get(), "flags"));
-        if (!flags || call::set_attr(flags.get(), "writeable", Py_False) != 0 ||
-            !struct_agrees(part.get(), false))
-            return false;
+    const ref left = run_over(program, {{"numpy", numpy}});
+    const ref samples = left ? ref::take(call::dict_item(left.get(), "samples")) : ref();
+    const ref swapped = left ? ref::take(call::dict_item(left.get(), "swapped")) : ref();
+    if (!samples || !PyList_CheckExact(samples.get()) || PyList_GET_SIZE(samples.get()) == 0 || !swapped ||
+        Py_TYPE(swapped.get()) != ndarray)
+        return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples.get()); ++i) {
+        const ref said = ref::borrow(PyList_GET_ITEM(samples.get(), i));
+        if (!struct_agrees(said.get(), ndarray)) return false;
     }
-    const char* const swapped = tenon::detail::little_endian ? ">i4" : "<i4";
-    const ref foreign_order = ref::take(call::method(numpy, "zeros", "is", 2, swapped));
-    return foreign_order && plain_type(reinterpret_cast<array*>(foreign_order.get())->descr).type.bits == 0;
+    const auto* other_order = reinterpret_cast<const numpy_abi::array*>(swapped.get());
+    return numpy_abi::plain_type(other_order->descr).type.bits == 0;
 }
 
-}  // namespace detail
-
-namespace detail {
+/// NumPy's array type, if it has been seen to have the layout we know.
+[[nodiscard]] inline PyTypeObject* known_base(const interpreter& here) noexcept {
+    if (here.numpy_layout.load(std::memory_order_acquire) != 1) return nullptr;
+    return reinterpret_cast<PyTypeObject*>(here.numpy_ndarray.load(std::memory_order_relaxed));
+}
 
 /// Looks at the running NumPy, once. NumPy is never imported for this: an object of its type exists only
 /// where it has been.
@@ -142,32 +118,23 @@ namespace detail {
     if (here.numpy_layout.load(std::memory_order_acquire) == 0) {
         const ref numpy = ref::take(call::imported_module("numpy"));
         ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
-        const bool holds = ndarray && layout_holds(numpy.get(), ndarray.get());
+        const bool holds = ndarray && layout_holds(numpy.get(), as_type(ndarray));
         // An interrupt is not an answer: it is left standing, and the question open.
         if (!forget_answer()) return nullptr;
         // Kept for good: an object that calls itself NumPy may let go of it.
         call::drop(here.numpy_ndarray.exchange(ndarray.release()));
         here.numpy_layout.store(holds ? 1 : -1, std::memory_order_release);
     }
-    if (here.numpy_layout.load(std::memory_order_acquire) != 1) return nullptr;
-    return reinterpret_cast<PyTypeObject*>(here.numpy_ndarray.load(std::memory_order_relaxed));
+    return known_base(here);
 }
-
-/// The class named `name` along the MRO, or null; a look at names alone.
-[[nodiscard]] inline PyTypeObject* ancestor_named(PyTypeObject* type, const char* name) noexcept {
-    for (PyTypeObject* t = type; t != nullptr; t = t->tp_base)
-        if (t->tp_name != nullptr && std::strcmp(t->tp_name, name) == 0) return t;
-    return nullptr;
-}
-
-}  // namespace detail
 
 /// Notes whether objects of the type have NumPy's struct, of the layout we know: arrays, and those of
 /// subclasses that do not export themselves in a way of their own.
 inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
-    PyTypeObject* const base = detail::ancestor_named(type, "numpy.ndarray");
-    if (base == nullptr || base != detail::checked_ndarray(here)) return;
-    plan.masked = detail::ancestor_named(type, "MaskedArray") != nullptr;
+    // Others do not have NumPy looked at.
+    PyTypeObject* const base = has_class_named(type, "numpy.ndarray") ? checked_ndarray(here) : nullptr;
+    if (base == nullptr || PyType_IsSubtype(type, base) == 0) return;
+    plan.masked = has_class_named(type, "MaskedArray");
     const ref own = ref::take(call::type_attr(type, here.dlpack));
     const ref inherited = ref::take(call::type_attr(base, here.dlpack));
     plan.numpy_struct = own.get() == inherited.get();
@@ -189,17 +156,17 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
 /// Reads any array that has the struct, and keeps it if the import is an owning one. Absent for a dtype we do
 /// not know (NumPy's own `__dlpack__` may).
 [[nodiscard]] inline outcome take(PyObject* obj, interpreter* home, acquired& out) noexcept {
-    const auto* a = reinterpret_cast<const detail::array*>(obj);
-    std::uint64_t flags = detail::flags_of(a);
-    detail::numbered_type element = detail::plain_type(a->descr);
+    const auto* a = reinterpret_cast<const numpy_abi::array*>(obj);
+    std::uint64_t flags = numpy_abi::flags_of(a);
+    numpy_abi::numbered_type element = numpy_abi::plain_type(a->descr);
     if (element.type.bits == 0) {
         out.ran_code = true;
         const ref descr = ref::borrow(reinterpret_cast<PyObject*>(a->descr));
-        const auto extension = detail::extension_type(a->descr);
-        flags = detail::flags_of(a);  // what was asked may have changed them, and the dtype
+        const auto extension = extension_type(a->descr);
+        flags = numpy_abi::flags_of(a);  // what was asked may have changed them, and the dtype
         if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return outcome::absent;
         if (!extension) {
-            const auto reason = detail::inexpressible(a->descr);
+            const auto reason = inexpressible(a->descr);
             return reason ? outcome(*reason) : outcome::absent;
         }
         element = {*extension, static_cast<std::uint8_t>(std::countr_zero(extension->itemsize()))};
@@ -207,12 +174,12 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     }
     if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
     std::int64_t steps = 0;
-    const auto ok =
-        out.admit_axes(detail::describe(a, element.type), flags, detail::axes_of(a, element.shift, steps));
+    const auto ok = out.admit_axes(numpy_abi::describe(a, element.type), flags,
+                                   numpy_abi::axes_of(a, element.shift, steps));
     if (!ok) return ok;
-    if (!detail::are_whole(steps, element.shift) && !out.empty())
+    if (!numpy_abi::are_whole(steps, element.shift) && !out.empty())
         return broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
-    if (out.owning) out.owner = py::detail::keep_object(obj, home);
+    if (out.owning) out.owner = detail::keep_object(obj, home);
     return outcome::taken;
 }
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
@@ -225,19 +192,18 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     if (type == known_ndarray.load(std::memory_order_relaxed)) return true;
     const interpreter* const here = interpreter::current();
     if (here == nullptr) return (PyErr_Clear(), false);
-    if (here->numpy_layout.load(std::memory_order_acquire) != 1) return false;
-    auto* const base = reinterpret_cast<PyTypeObject*>(here->numpy_ndarray.load(std::memory_order_relaxed));
-    return PyType_IsSubtype(type, base) != 0;
+    PyTypeObject* const base = known_base(*here);
+    return base != nullptr && PyType_IsSubtype(type, base) != 0;
 }
 
 /// Whether an array, which `is_array`, still shows what was read of it before, and may still be written to if
 /// that is asked. Runs no code of others.
 [[nodiscard]] inline bool still_shows(PyObject* obj, const tensor_ref& read, bool writable) noexcept {
-    const auto* a = reinterpret_cast<const detail::array*>(obj);
-    if (a->nd != read.ndim() || (writable && detail::flags_of(a) != 0)) return false;
+    const auto* a = reinterpret_cast<const numpy_abi::array*>(obj);
+    if (a->nd != read.ndim() || (writable && numpy_abi::flags_of(a) != 0)) return false;
     for (std::size_t i = 0; i < read.shape().size(); ++i)
         if (a->dimensions[i] != read.shape(i)) return false;
-    const detail::numbered_type element = detail::plain_type(a->descr);
+    const numpy_abi::numbered_type element = numpy_abi::plain_type(a->descr);
     if (element.type.bits != 0 ? element.type != read.dtype()
                                : numpy_abi::type_by_name(a->descr) != read.dtype())
         return false;

@@ -9,7 +9,6 @@
 // references.
 #pragma once
 
-#include "../library/all.hpp"
 #include "type_plan.hpp"
 
 namespace tenon::py {
@@ -146,9 +145,8 @@ TENON_COLD [[nodiscard]] inline type_plan* look_further(PyTypeObject* type) noex
 TENON_HOT [[nodiscard]] inline type_plan* known_plan(PyTypeObject* type) noexcept {
     type_plan* plan = &detail::plans.at[detail::home_of(type)];
 #if defined(__GNUC__)
-    asm(""
-        : "+r"(plan));  // an ordinary pointer from here on: the thread's block is looked up once, not at each
-                        // use
+    // An ordinary pointer from here on: the thread's block is looked up once, not at each use.
+    asm("" : "+r"(plan));
 #endif
     if (!detail::is_plan_of(*plan, type)) [[unlikely]]
         plan = detail::look_further(type);

@@ -2,8 +2,7 @@
 // refused.
 #pragma once
 
-#include "../library/all.hpp"
-#include "outcome.hpp"
+#include "attempt.hpp"
 
 namespace tenon::py::detail {
 
@@ -42,7 +41,7 @@ public:
         const auto at = static_cast<std::size_t>(r);
         if (!answers_[at]) order_[count_++] = r;
         answers_[at] = answer.is();
-        if (!(answer == outcome::refused)) return;
+        if (answer != outcome::refused) return;
         reasons_[at] = answer.why();
         if (!any_) first_ = answer.why().code;
         any_ = true;

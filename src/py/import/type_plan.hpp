@@ -54,6 +54,35 @@ enum class attribute_place : unsigned char {
     return generic && !has_dict ? attribute_place::nowhere : attribute_place::anywhere;
 }
 
+/// What an object has under the name: nothing where there is none, or None. False with an exception set.
+[[nodiscard]] inline bool read_attribute(PyObject* obj, PyObject* name, ref& out) noexcept {
+    PyObject* found = nullptr;
+    if (call::optional_attr(obj, name, &found) < 0) return false;
+    out = ref::take(found);
+    if (out.get() == Py_None) out = ref();
+    return true;
+}
+
+/// Calls a method that may be a plain one, a property, an instance attribute or nothing. `args[0]` is the
+/// object, and the slot before it is free for the callee. `found` tells absence (also a method set to None)
+/// from a call that failed.
+[[nodiscard]] inline ref call_protocol_method(attribute_place place, PyObject* name, PyObject* const* args,
+                                              PyObject* keywords, bool& found) noexcept {
+    found = place != attribute_place::nowhere;
+    if (!found) return {};
+    if (place == attribute_place::method) return ref::take(call::keyword_method(name, args, keywords));
+    ref bound;
+    if (!read_attribute(args[0], name, bound)) return {};
+    found = static_cast<bool>(bound);
+    return found ? ref::take(call::keyword_call(bound.get(), args + 1, keywords)) : ref();
+}
+/// The same without keywords.
+[[nodiscard]] inline ref call_protocol_method(attribute_place place, PyObject* name, PyObject* obj,
+                                              bool& found) noexcept {
+    PyObject* args[2] = {nullptr, obj};
+    return call_protocol_method(place, name, args + 1, nullptr, found);
+}
+
 /// How `__dlpack__` of a type wants to be called.
 enum class dlpack_dialect : unsigned char {
     unknown,  ///< not called yet: try `max_version`, step back once on TypeError

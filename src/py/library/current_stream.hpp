@@ -2,7 +2,6 @@
 // well.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {
@@ -11,8 +10,7 @@ namespace tenon::py {
 /// capsules that are named by their signature.
 [[nodiscard]] inline library_stream find_library_stream(const library_row& row) noexcept {
     if (row.stream_module == nullptr) return nullptr;
-    const ref module = ref::take(call::imported_module(row.stream_module));
-    const ref functions = module ? ref::take(call::attr(module.get(), "__pyx_capi__")) : ref();
+    const ref functions = imported_attr(row.stream_module, "__pyx_capi__");
     const ref capsule = functions && PyDict_CheckExact(functions.get())
                             ? ref::take(call::dict_item(functions.get(), row.stream_function))
                             : ref();
@@ -32,14 +30,17 @@ TENON_COLD inline bool stream_unknown() noexcept {
     return false;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Asks a table's function for the stream its library works on; one that throws does not know.
 [[nodiscard]] inline bool ask_for_stream(decltype(abi::exchange_api::current_work_stream) ask, device where,
                                          void*& out) noexcept try {
     return foreign_code([&] { return ask(where.type, where.id, &out) == 0; });
+} catch (...) {
+    return false;
+}
+
+[[nodiscard]] inline bool ask_for_stream(library_stream ask, device where, void*& out) noexcept try {
+    out = reinterpret_cast<void*>(foreign_code([&] { return ask(where.id); }));
+    return true;
 } catch (...) {
     return false;
 }
@@ -52,13 +53,22 @@ public:
     /// A function that has answered for this kind of device: others may crash on what they do not know. One
     /// of `any_thread` needs no Python.
     static void add(by_table ask, device where, bool any_thread) noexcept {
-        put(any_thread ? free(where) : tables(where), ask);
+        put(any_thread ? known(where).free : known(where).tables, ask);
     }
-    static void add(library_stream ask, device where) noexcept { put(functions(where), ask); }
+    static void add(library_stream ask, device where) noexcept { put(known(where).functions, ask); }
 
 private:
     template <class Function>
     using list = std::array<std::atomic<Function>, 4>;
+    struct sources {
+        list<by_table> free;  ///< of Python
+        list<by_table> tables;
+        list<library_stream> functions;
+    };
+    TENON_PRIVATE static sources& known(device where) noexcept {
+        static constinit sources all[2]{};
+        return all[where.is_cuda_memory() ? 0 : 1];
+    }
 
     template <class Function>
     static void put(list<Function>& places, Function ask) noexcept {
@@ -71,56 +81,34 @@ private:
             }
         }
     }
-    TENON_PRIVATE static list<by_table>& free(device where) noexcept {
-        static constinit list<by_table> known[2]{};
-        return known[where.is_cuda_memory() ? 0 : 1];
-    }
-    TENON_PRIVATE static list<by_table>& tables(device where) noexcept {
-        static constinit list<by_table> known[2]{};
-        return known[where.is_cuda_memory() ? 0 : 1];
-    }
-    TENON_PRIVATE static list<library_stream>& functions(device where) noexcept {
-        static constinit list<library_stream> known[2]{};
-        return known[where.is_cuda_memory() ? 0 : 1];
-    }
-
-    static bool is_captured(const gpu::driver& d, void* stream) noexcept {
-        return stream != nullptr &&
-               gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active;
-    }
-    /// `attached`: to Python, so that an exception may be left behind.
-    static bool ask_tables(const list<by_table>& all, const gpu::driver& d, device where,
-                           bool attached) noexcept {
-        const std::int32_t kind = where.is_cuda_memory() ? abi::device_code::cuda : abi::device_code::rocm;
-        for (const std::atomic<by_table>& place : all) {
-            const by_table ask = place.load();
+    /// Whether one of them works on a stream that is captured. `attached`: to Python, so that an exception
+    /// may be left behind.
+    template <class Function>
+    static bool is_one_capturing(const list<Function>& all, const gpu::driver& d, device where,
+                                 bool attached) noexcept {
+        for (const std::atomic<Function>& place : all) {
+            const Function ask = place.load();
+            if (ask == nullptr) return false;
             void* stream = nullptr;
-            if (ask == nullptr) break;
-            if (ask_for_stream(ask, {kind, where.id}, stream) && is_captured(d, stream)) return true;
+            if (ask_for_stream(ask, where, stream) && stream != nullptr &&
+                gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active)
+                return true;
             if (attached) PyErr_Clear();
         }
         return false;
     }
     static int is_any_capturing(abi::dl_device asked) noexcept {
-        const device where(asked);
-        const gpu::driver* const known = gpu::driver::of(where);
-        if (known == nullptr) return 0;
-        const gpu::driver& d = *known;
-        if (ask_tables(free(where), d, where, false)) return 1;
+        device where(asked);
+        const gpu::driver* const d = gpu::driver::of(where);
+        if (d == nullptr) return 0;
+        const sources& all = known(where);
+        where.type = where.is_cuda_memory() ? abi::device_code::cuda : abi::device_code::rocm;
+        if (is_one_capturing(all.free, *d, where, false)) return 1;
         if (attached_thread_state() == nullptr) return 0;
         const error_guard keep;
-        if (ask_tables(tables(where), d, where, true)) return 1;
-        for (const std::atomic<library_stream>& place : functions(where)) {
-            const library_stream ask = place.load();
-            if (ask == nullptr) break;
-            try {
-                const std::intptr_t stream = foreign_code([&] { return ask(where.id); });
-                if (is_captured(d, reinterpret_cast<void*>(stream))) return 1;
-            } catch (...) {  // NOLINT(bugprone-empty-catch): it does not know
-            }
-            PyErr_Clear();
-        }
-        return 0;
+        const bool is_one = is_one_capturing(all.tables, *d, where, true) ||
+                            is_one_capturing(all.functions, *d, where, true);
+        return is_one ? 1 : 0;
     }
 };
 
@@ -164,17 +152,12 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
     if (driver == nullptr || driver->started != 0) return;
     const error_guard keep;
-    const ref module = ref::take(call::imported_module("torch"));
-    const ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    const ref type = imported_attr("torch", "Tensor");
+    if (!type || PyType_Check(type.get()) == 0) return;
     // PyTorch's own needs no Python; that of whatever else calls itself so may.
-    const bool genuine = type && PyType_Check(type.get()) != 0 &&
-                         is_library_class(reinterpret_cast<PyTypeObject*>(type.get()), "torch", "Tensor",
-                                          "torch._C.TensorBase");
+    const bool genuine = is_library_class(as_type(type), "torch", "Tensor", "torch._C.TensorBase");
     if (PyErr_Occurred() != nullptr) return;  // interrupted: it is told, and asked again
-    const ref capsule =
-        type && PyType_Check(type.get())
-            ? ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type.get()), names.exchange_api))
-            : ref();
+    const ref capsule = ref::take(call::type_attr(as_type(type), names.exchange_api));
     if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;
     const auto* const table =
         static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
@@ -182,10 +165,10 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
         table->header.version.major != abi::dlpack_major)
         return;
     const auto ask = table->current_work_stream;
+    const device first{abi::device_code::cuda, 0};
     void* stream = nullptr;
     if (ask == nullptr) return;
-    if (detail::ask_for_stream(ask, {abi::device_code::cuda, 0}, stream))
-        detail::stream_sources::add(ask, {abi::device_code::cuda, 0}, genuine);
+    if (detail::ask_for_stream(ask, first, stream)) detail::stream_sources::add(ask, first, genuine);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();
 }

@@ -2,7 +2,6 @@
 // that will write to it.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {
@@ -15,8 +14,7 @@ namespace detail {
 
 /// Says it, at the line so many Python frames up; false with an exception set where warnings are errors.
 TENON_COLD [[nodiscard]] inline bool warn_of_gradient(Py_ssize_t frames_up) noexcept {
-    const ref package = ref::take(call::imported_module("tenon"));
-    const ref category = package ? ref::take(call::attr(package.get(), "ReadOnlyWarning")) : ref();
+    const ref category = imported_attr("tenon", "ReadOnlyWarning");
     if (!forget_answer()) return false;  // otherwise the package need not be there
     PyObject* const kind = category ? category.get() : PyExc_UserWarning;
     return foreign_code([&] { return PyErr_WarnEx(kind, gradient_warning, frames_up); }) == 0;

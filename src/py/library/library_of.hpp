@@ -2,10 +2,28 @@
 // theirs.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "table.hpp"
 
 namespace tenon::py {
+
+/// What a module that has been imported has under the name: nothing when either is not there, and an
+/// exception may be set then.
+[[nodiscard]] inline ref imported_attr(const char* module, const char* name) noexcept {
+    const ref found = ref::take(call::imported_module(module));
+    return found ? ref::take(call::attr(found.get(), name)) : ref();
+}
+
+/// What a program leaves of the variables it is given, as a dictionary; nothing, with an exception, if it
+/// fails.
+[[nodiscard]] inline ref run_over(const char* program,
+                                  std::initializer_list<std::pair<const char*, PyObject*>> given) noexcept {
+    ref variables = ref::take(PyDict_New());
+    if (!variables || call::set_dict_item(variables.get(), "__builtins__", PyEval_GetBuiltins()) != 0)
+        return {};
+    for (const auto& [name, value] : given)
+        if (call::set_dict_item(variables.get(), name, value) != 0) return {};
+    return ref::take(call::run(program, variables.get())) ? std::move(variables) : ref();
+}
 
 namespace detail {
 
@@ -76,8 +94,7 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
     PyTypeObject* below = type;
     while (base != nullptr && below != nullptr && !is_base(below)) below = below->tp_base;
     if (below == nullptr) return false;
-    const ref module = ref::take(call::imported_module(package));
-    const ref found = module ? ref::take(call::attr(module.get(), name)) : ref();
+    const ref found = imported_attr(package, name);
     if (!forget_answer()) return false;
     return found.get() == reinterpret_cast<PyObject*>(type);
 }

@@ -2,7 +2,6 @@
 // messages.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 namespace tenon::py {

@@ -5,7 +5,6 @@
 // frames; they stay behind ours as the cause.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "torch_library.hpp"
 
 namespace tenon::py {
@@ -15,10 +14,11 @@ namespace detail {
 /// Asks PyTorch what kind of tensor an object is. Runs foreign code; whatever fails says nothing.
 class torch_inquiry {
 public:
-    explicit torch_inquiry(PyObject* tensor) noexcept : tensor_(tensor), torch_(module("torch")) {}
+    explicit torch_inquiry(PyObject* tensor) noexcept : tensor_(tensor) {}
 
     [[nodiscard]] std::optional<error> kind() noexcept {
-        if (says("_C._functorch.is_functorch_wrapped_tensor") || says("_is_functional_tensor"))
+        if (says("torch._C._functorch", "is_functorch_wrapped_tensor") ||
+            says("torch", "_is_functional_tensor"))
             return refused("",
                            "a tensor inside of a transform of torch.func stands for others, and has no "
                            "memory of its own")
@@ -50,9 +50,6 @@ public:
     }
 
 private:
-    [[nodiscard]] static ref module(const char* name) noexcept {
-        return ref::take(call::imported_module(name));
-    }
     [[nodiscard]] ref attribute(PyObject* obj, const char* name) noexcept {
         // What an interruption has to say, it says once: nothing is asked after it.
         return PyErr_Occurred() == nullptr ? ref::take(call::attr(obj, name)) : ref();
@@ -62,29 +59,20 @@ private:
         return forget_answer() && yes;
     }
     [[nodiscard]] bool is(const char* name) noexcept { return is_true(attribute(tensor_, name)); }
-    /// A function of PyTorch's, by its path in the module.
-    [[nodiscard]] bool says(std::string_view path) noexcept {
-        ref found = ref::borrow(torch_.get());
-        while (found && !path.empty()) {
-            const std::string_view name = path.substr(0, path.find('.'));
-            path.remove_prefix(name.size() == path.size() ? name.size() : name.size() + 1);
-            const ref key =
-                ref::take(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
-            found =
-                key && PyErr_Occurred() == nullptr ? ref::take(call::attr(found.get(), key.get())) : ref();
-        }
+    /// What a function of PyTorch's answers.
+    [[nodiscard]] bool says(const char* module, const char* name) noexcept {
+        const ref found = PyErr_Occurred() == nullptr ? imported_attr(module, name) : ref();
         return is_true(found ? ref::take(call::one_argument(found.get(), tensor_)) : ref());
     }
     [[nodiscard]] bool is_fake() noexcept {
-        const ref there = module("torch._subclasses.fake_tensor");
-        const ref type = there ? attribute(there.get(), "FakeTensor") : ref();
+        if (PyErr_Occurred() != nullptr) return false;
+        const ref type = imported_attr("torch._subclasses.fake_tensor", "FakeTensor");
         (void)is_true({});
         return type && PyType_Check(type.get()) != 0 &&
                PyType_IsSubtype(Py_TYPE(tensor_), reinterpret_cast<PyTypeObject*>(type.get())) != 0;
     }
 
     PyObject* tensor_;
-    ref torch_;
 };
 
 /// Raises it again; where it ends in a backtrace, only what it says before that, with all of it as the cause.

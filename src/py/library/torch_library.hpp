@@ -7,7 +7,6 @@
 // they are not found by their names, or do not answer for samples as the methods do, the methods are asked.
 #pragma once
 
-#include "../runtime/all.hpp"
 #include "library_of.hpp"
 
 #if !defined(_WIN32)
@@ -15,6 +14,37 @@
 #endif
 
 namespace tenon::py {
+
+namespace detail {
+
+// What loaded libraries have, and which of them something lies in. Not looked at on Windows.
+#if defined(_WIN32)
+inline constexpr bool sees_libraries = false;
+inline void* torch_python() noexcept { return nullptr; }
+inline void* exported_by(void*, const char*) noexcept { return nullptr; }
+inline const void* library_at(const void*) noexcept { return nullptr; }
+#else
+inline constexpr bool sees_libraries = true;
+/// What PyTorch's Python module is made of, with all it depends on; never closed.
+[[nodiscard]] inline void* torch_python() noexcept {
+#if defined(__APPLE__)
+    return dlopen("@rpath/libtorch_python.dylib", RTLD_NOW | RTLD_NOLOAD);
+#else
+    return dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
+#endif
+}
+/// What is exported by this name, if there is a library.
+[[nodiscard]] inline void* exported_by(void* library, const char* name) noexcept {
+    return library != nullptr ? dlsym(library, name) : nullptr;
+}
+/// Where the library begins that has something at this address; null when none has.
+[[nodiscard]] inline const void* library_at(const void* address) noexcept {
+    Dl_info found{};
+    return address != nullptr && dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
+}
+#endif
+
+}  // namespace detail
 
 /// What the implementation behind a tensor says. Neither runs Python nor lets go of the GIL. To be asked of
 /// tensors of PyTorch's alone, any class of them.
@@ -47,13 +77,8 @@ private:
     }
     /// The functions, if they are exported by these names. `library` keeps open what has them.
     [[nodiscard]] bool find_functions(void* library) noexcept {
-#if defined(_WIN32)
-        (void)library;
-        return false;
-#else
-        if (library == nullptr) return false;
         const auto find = [&](auto& function, const char* name) {
-            void* const found = dlsym(library, name);
+            void* const found = detail::exported_by(library, name);
             std::memcpy(&function, &found, sizeof found);
             return found != nullptr;
         };
@@ -65,7 +90,6 @@ private:
                find(set_disabled_,
                     "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateE"
                     "NS0_26TorchFunctionDisabledStateE");
-#endif
     }
 
     bool (*is_neg_)(const void* tensor) = nullptr;
@@ -132,11 +156,8 @@ public:
     /// Whether something lies in PyTorch's own library: a table that somebody else has put on its class does
     /// not, and keeps none of PyTorch's row.
     [[nodiscard]] bool contains(const void* address) const noexcept {
-#if defined(_WIN32)
-        return true;  // not known, and believed
-#else
-        return library_ != nullptr && place_of_library(address) == library_;
-#endif
+        if (!detail::sees_libraries) return true;  // not known, and believed
+        return library_ != nullptr && detail::library_at(address) == library_;
     }
     /// Null when tensors must be asked by their methods.
     [[nodiscard]] const torch_flags* flags() const noexcept { return flags_.load(std::memory_order_acquire); }
@@ -197,8 +218,11 @@ private:
 
     TENON_COLD void find_flags() const noexcept {
         torch_flags candidate;
-        void* const library = loaded_library();
-        if (!candidate.find_functions(library) || !is_exported(library)) {
+        void* const library = detail::torch_python();
+        // They are for the library that takes the same class for its tensors.
+        PyObject* const* const exported = exported_class(library);
+        if (!candidate.find_functions(library) || exported == nullptr ||
+            *exported != reinterpret_cast<PyObject*>(tensor_)) {
             tries_left_.store(0);
         } else if (try_out(candidate)) {
             auto* const made = new (std::nothrow) torch_flags(candidate);
@@ -211,12 +235,11 @@ private:
     }
 
     [[nodiscard]] bool find_classes(const interpreter& names) noexcept {
-        const ref module = ref::take(call::imported_module("torch"));
-        ref tensor = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
-        ref storage = tensor ? ref::take(call::attr(module.get(), "UntypedStorage")) : ref();
+        ref tensor = imported_attr("torch", "Tensor");
+        ref storage = tensor ? imported_attr("torch", "UntypedStorage") : ref();
         if (!storage || PyType_Check(tensor.get()) == 0 || PyType_Check(storage.get()) == 0) return false;
-        tensor_ = reinterpret_cast<PyTypeObject*>(tensor.get());
-        storage_ = reinterpret_cast<PyTypeObject*>(storage.get());
+        tensor_ = as_type(tensor);
+        storage_ = as_type(storage);
         const library_row* const row = detail::library_of_class(tensor_);
         if (row == nullptr || row->name != "torch" || !is_library_class(tensor_, *row) ||
             !is_library_class(storage_, "torch", "UntypedStorage", "torch._C.StorageBase"))
@@ -230,45 +253,15 @@ private:
         ref no_dispatch = ref::take(call::type_attr(tensor_, names.torch_dispatch));
         if (!data_ptr_.exists() || !nbytes_.exists()) return false;
         if (no_dispatch && PyCFunction_Check(no_dispatch.get())) no_dispatch_ = no_dispatch.release();
-#if !defined(_WIN32)
-        library_ = place_of_library(exported_class(loaded_library()));
-#endif
+        library_ = detail::library_at(exported_class(detail::torch_python()));
         (void)tensor.release();  // kept for good
         (void)storage.release();
         return true;
     }
 
-    /// What PyTorch's Python module is made of, with all it depends on; never closed.
-    [[nodiscard]] static void* loaded_library() noexcept {
-#if defined(_WIN32)
-        return nullptr;
-#elif defined(__APPLE__)
-        return dlopen("@rpath/libtorch_python.dylib", RTLD_NOW | RTLD_NOLOAD);
-#else
-        return dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
-#endif
-    }
-    /// Whether that library takes the same class for its tensors: it is the one these functions are for.
-    [[nodiscard]] bool is_exported(void* library) const noexcept {
-#if defined(_WIN32)
-        (void)library;
-        return false;
-#else
-        PyObject* const* const exported = exported_class(library);
-        return exported != nullptr && *exported == reinterpret_cast<PyObject*>(tensor_);
-#endif
-    }
-#if !defined(_WIN32)
     [[nodiscard]] static PyObject* const* exported_class(void* library) noexcept {
-        return library != nullptr ? static_cast<PyObject* const*>(dlsym(library, "THPVariableClass"))
-                                  : nullptr;
+        return static_cast<PyObject* const*>(detail::exported_by(library, "THPVariableClass"));
     }
-    /// Where the library begins that has something at this address; null when none has.
-    [[nodiscard]] static const void* place_of_library(const void* address) noexcept {
-        Dl_info found{};
-        return address != nullptr && dladdr(address, &found) != 0 ? found.dli_fbase : nullptr;
-    }
-#endif
 
     /// Makes tensors of every kind, finds out where in their objects the implementation is, and whether the
     /// functions answer as the methods do. False when anything is unexpected, with or without an exception.
@@ -284,18 +277,14 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     made += [torch.nn.Parameter(f), torch.nn.Parameter(f, requires_grad=False)]
     samples = [(t, cdata.__get__(t), t.is_neg(), t.is_conj(), t.requires_grad) for t in made]
 )";
-        const ref variables = ref::take(PyDict_New());
         const ref module = ref::take(call::imported_module("torch"));
         const ref cdata = base_attribute("_cdata");  // an address that is used: PyTorch's own word alone
-        if (!variables || !module || !cdata || !Py_IS_TYPE(cdata.get(), &PyGetSetDescr_Type) ||
-            call::set_dict_item(variables.get(), "__builtins__", PyEval_GetBuiltins()) != 0 ||
-            call::set_dict_item(variables.get(), "torch", module.get()) != 0 ||
-            call::set_dict_item(variables.get(), "cdata", cdata.get()) != 0)
-            return false;
-        const ref ran = ref::take(call::run(program, variables.get()));
-        const ref samples = ran ? ref::take(call::dict_item(variables.get(), "samples")) : ref();
-        return samples && PyList_CheckExact(samples.get()) && find_offset(samples.get(), candidate) &&
-               answers_agree(samples.get(), candidate);
+        if (!module || !cdata || !Py_IS_TYPE(cdata.get(), &PyGetSetDescr_Type)) return false;
+        const ref left = run_over(program, {{"torch", module.get()}, {"cdata", cdata.get()}});
+        const ref made = left ? ref::take(call::dict_item(left.get(), "samples")) : ref();
+        samples all;
+        return made && read_samples(made.get(), all) && find_offset(all, candidate) &&
+               answers_agree(all, candidate);
     }
 
     /// What PyTorch's own class in C has, which cannot be changed. Without an error.
@@ -305,60 +294,57 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     }
 
     struct sample {
-        PyObject* tensor = nullptr;
+        PyObject* tensor = nullptr;  ///< borrowed
         std::uintptr_t implementation = 0;
         bool answers[3] = {};  ///< of the methods: negative, conjugate, requires grad
     };
-    [[nodiscard]] std::optional<sample> read_sample(PyObject* list, Py_ssize_t i) const noexcept {
-        PyObject* const row = PyList_GET_ITEM(list, i);
-        if (!PyTuple_CheckExact(row) || PyTuple_GET_SIZE(row) != 5) return std::nullopt;
-        sample out;
-        out.tensor = PyTuple_GET_ITEM(row, 0);
-        if (!has(Py_TYPE(out.tensor)) || !PyLong_Check(PyTuple_GET_ITEM(row, 1))) return std::nullopt;
-        out.implementation = reinterpret_cast<std::uintptr_t>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(row, 1)));
-        if (PyErr_Occurred() != nullptr || out.implementation == 0) return std::nullopt;
-        for (Py_ssize_t k = 0; k < 3; ++k) {
-            PyObject* const answer = PyTuple_GET_ITEM(row, 2 + k);
-            if (answer != Py_True && answer != Py_False) return std::nullopt;
-            out.answers[k] = answer == Py_True;
+    using samples = std::array<sample, 10>;  ///< as many as the program makes
+
+    [[nodiscard]] bool read_samples(PyObject* list, samples& out) const noexcept {
+        if (!PyList_CheckExact(list) || PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(out.size()))
+            return false;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            const ref row = ref::borrow(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
+            PyObject *tensor = nullptr, *negative = nullptr, *conjugate = nullptr, *grad = nullptr;
+            unsigned long long address = 0;
+            const bool read =
+                PyTuple_CheckExact(row.get()) && foreign_code([&] {
+                    return PyArg_ParseTuple(row.get(), "OKO!O!O!", &tensor, &address, &PyBool_Type, &negative,
+                                            &PyBool_Type, &conjugate, &PyBool_Type, &grad);
+                });
+            if (!read || !has(Py_TYPE(tensor)) || address == 0) return false;
+            out[i] = {tensor, address, {negative == Py_True, conjugate == Py_True, grad == Py_True}};
         }
-        return out;
+        return true;
     }
     /// The one word that is the implementation's address in every sample.
-    [[nodiscard]] bool find_offset(PyObject* samples, torch_flags& candidate) const noexcept {
+    [[nodiscard]] bool find_offset(const samples& all, torch_flags& candidate) const noexcept {
         int places = 0;
         const auto size = static_cast<std::size_t>(tensor_->tp_basicsize);
         for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
-            bool everywhere = true;
-            for (Py_ssize_t i = 0; everywhere && i < PyList_GET_SIZE(samples); ++i) {
-                const auto seen = read_sample(samples, i);
-                if (!seen) return false;
+            const auto is_here = [&](const sample& s) {
                 std::uintptr_t word = 0;
-                std::memcpy(&word, reinterpret_cast<const char*>(seen->tensor) + at, sizeof word);
-                everywhere = word == seen->implementation;
-            }
-            if (!everywhere) continue;
+                std::memcpy(&word, reinterpret_cast<const char*>(s.tensor) + at, sizeof word);
+                return word == s.implementation;
+            };
+            if (!std::ranges::all_of(all, is_here)) continue;
             candidate.offset_ = at;
             ++places;
         }
         return places == 1;
     }
     /// Every answer must have been heard both ways, and from the functions as from the methods.
-    [[nodiscard]] bool answers_agree(PyObject* samples, const torch_flags& candidate) const noexcept {
+    [[nodiscard]] static bool answers_agree(const samples& all, const torch_flags& candidate) noexcept {
         bool heard[3][2] = {};
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); ++i) {
-            const auto seen = read_sample(samples, i);
-            if (!seen) return false;
-            const bool told[3] = {candidate.is_negative(seen->tensor), candidate.is_conjugate(seen->tensor),
-                                  candidate.requires_grad(seen->tensor)};
+        for (const sample& s : all) {
+            const bool told[3] = {candidate.is_negative(s.tensor), candidate.is_conjugate(s.tensor),
+                                  candidate.requires_grad(s.tensor)};
             for (int k = 0; k < 3; ++k) {
-                if (told[k] != seen->answers[k]) return false;
+                if (told[k] != s.answers[k]) return false;
                 heard[k][told[k] ? 1 : 0] = true;
             }
         }
-        for (const auto& both : heard)
-            if (!both[0] || !both[1]) return false;
-        return true;
+        return std::ranges::all_of(heard, [](const auto& both) { return both[0] && both[1]; });
     }
 
     PyTypeObject* tensor_ = nullptr;
