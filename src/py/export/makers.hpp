@@ -4,9 +4,7 @@
 
 #include "../import/all.hpp"
 
-namespace tenon::py {
-
-namespace detail {
+namespace tenon::py::detail {
 
 /// A function of a library, or nothing.
 struct library_function {
@@ -173,5 +171,26 @@ struct maker {
     }
 };
 
-}  // namespace detail
-}  // namespace tenon::py
+TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
+    const nesting_level level;
+    type_plan plan;
+    ref type;
+    if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
+    std::optional<maker> made(std::in_place, plan);
+    if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
+    made->note_in(plan, here);
+    remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
+    return made;
+}
+
+/// What makes arrays like an object, as its type's plan remembers it; nullopt with an exception set on
+/// failure.
+[[nodiscard]] inline std::optional<maker> maker_of(PyObject* like, interpreter& here) noexcept {
+    const type_plan* const known = find_plan_of(like);
+    if (known != nullptr && known->maker.kind != maker_kind::unresolved && known->maker.home == &here)
+        [[likely]]
+        return std::optional<maker>(std::in_place, *known);
+    return find_maker(like, here);
+}
+
+}  // namespace tenon::py::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../import/all.hpp"
-#include "byte_strides.hpp"
+#include "values.hpp"
 
 namespace tenon::py::numpy {
 
@@ -11,10 +11,7 @@ namespace tenon::py::numpy {
 [[nodiscard]] inline PyObject* descriptor_for(dtype type, bool padded,
                                               const numpy_abi::functions& numpy) noexcept {
     if (const auto number = numpy_abi::number_of(type)) return numpy.descriptor_from_number(*number);
-    const auto refuse = [](const error& e) -> PyObject* {
-        raise(e, "tenon: ");
-        return nullptr;
-    };
+    const auto refuse = [](const error& e) { return raise(e, "tenon: "); };
     const dtype_entry* const known = find_dtype(type);
     if (known == nullptr || (type.is_subbyte() && !padded))
         return refuse(refused("dtype", "NumPy has no such element type", type.code));
@@ -42,12 +39,10 @@ namespace tenon::py::numpy {
 
 /// An array over the memory of `t`, whose base the caller sets; null with an exception set.
 [[nodiscard]] inline PyObject* new_array(const tensor_ref& t, const numpy_abi::functions& numpy) noexcept {
-    if (!t.device().is_host_accessible()) {
-        raise(refused("device", "NumPy has only host memory", t.device().type)
-                  .with_advice("make a copy on the CPU first"),
-              "tenon: ");
-        return nullptr;
-    }
+    if (!t.device().is_host_accessible())
+        return raise(refused("device", "NumPy has only host memory", t.device().type)
+                         .with_advice("make a copy on the CPU first"),
+                     "tenon: ");
     PyObject* const descr = descriptor_for(t.dtype(), t.is_subbyte_padded(), numpy);
     if (descr == nullptr) return nullptr;
     const int flags = t.is_read_only() ? 0 : numpy_abi::flag_writeable;

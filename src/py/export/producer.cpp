@@ -53,6 +53,17 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 #endif
 }
 
+TENON_INLINE PyObject* answer::as_int(source s, PyObject* self) noexcept {
+    acquired room;
+    const tensor_ref* const t = s.read(self, room);
+    return t != nullptr ? answer_int(*t, s.lends) : nullptr;
+}
+TENON_INLINE PyObject* answer::as_float(source s, PyObject* self) noexcept {
+    acquired room;
+    const tensor_ref* const t = s.read(self, room);
+    return t != nullptr ? answer_float(*t, s.lends) : nullptr;
+}
+
 /// int() and float() of a class that has neither of its own: its buffer would be read as text.
 [[nodiscard]] inline bool add_numbers(PyTypeObject* type, producer_tables& t) noexcept {
     if (type->tp_as_number == nullptr) type->tp_as_number = &t.numbers;
@@ -73,11 +84,7 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 
 [[nodiscard]] inline bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept {
     fill_tables(t, false);
-    for (PyMethodDef* m = t.methods; m->ml_name != nullptr; ++m)
-        if (!add_to_type(type, m->ml_name, ref::take(PyDescr_NewMethod(type, m)))) return false;
-    for (PyGetSetDef* g = t.attributes; g->name != nullptr; ++g)
-        if (!add_to_type(type, g->name, ref::take(PyDescr_NewGetSet(type, g)))) return false;
-    if (!publish_table(type, t)) return false;
+    if (!add_tables(type, t)) return false;
     if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
         type->tp_as_buffer = &reinterpret_cast<PyHeapTypeObject*>(type)->as_buffer;
         *type->tp_as_buffer = t.buffer;

@@ -4,7 +4,6 @@
 #include <tenon/py/export.hpp>
 #include <tenon/py/producer.hpp>
 #include "../import/all.hpp"
-#include "array_interface.hpp"
 
 namespace tenon::py {
 
@@ -67,13 +66,6 @@ struct TENON_PRIVATE tensor_source {
         owner = next;
     }
     return owner;
-}
-
-[[nodiscard]] inline PyObject* text_of(const std::string& text) noexcept {
-    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
-[[nodiscard]] inline PyObject* tuple_of(extents values) noexcept {
-    return tuple_of_axes(values.size(), [&](std::size_t i) { return values[i]; });
 }
 
 }  // namespace detail

@@ -189,10 +189,8 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
     {{abi::handover_major, abi::handover_minor}, nullptr}, &take_parts};
 
 /// What a Tensor says of itself, after what the protocols ask for.
-[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties(const producer_tables& tables) noexcept {
+[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties() noexcept {
     static PyGetSetDef properties[] = {
-        tables.attributes[0],
-        tables.attributes[1],
         make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
         make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
             "strides", "Step along each axis, in elements (not bytes)."),
@@ -236,14 +234,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
     producer_tables& tables = tables_of<tensor_source::source>;
     fill_tables(tables, true);
     tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
-    PyMethodDef* const protocol = tables.methods;
     static PyMethodDef methods[] = {
-        protocol[0],
-        protocol[1],
-        protocol[2],
-        protocol[3],
-        protocol[4],
-        protocol[5],
         {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
         {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
         {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
@@ -266,7 +257,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
         {Py_nb_bool, reinterpret_cast<void*>(tensor_as_bool)},
         {Py_nb_index, reinterpret_cast<void*>(tensor_as_index)},
-        {Py_tp_getset, tensor_properties(tables)},
+        {Py_tp_getset, tensor_properties()},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
         {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
@@ -282,7 +273,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         slots,
     };
     ref type = ref::take(PyType_FromSpec(&spec));
-    if (!type || !publish_table(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
+    if (!type || !add_tables(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
     PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
     return type.release();
 }
