@@ -14,6 +14,7 @@
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
 #include "py/export/like.cpp"
+#include "py/export/number.cpp"
 #include "py/export/producer.cpp"
 #include "py/export/tensor_type.cpp"
 #include "py/import/acquire.cpp"

@@ -157,7 +157,7 @@ int exec(PyObject* module) noexcept {
     if (state_of(module)->memory_type == nullptr) return -1;
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return -1;
-    py::be_the_package(*here);
+    here->is_package.store(true);  // before there is any Tensor
     PyTypeObject* const type = py::producer_type();
     PyObject* const malformed_error = type != nullptr ? py::exception_type(errc::malformed) : nullptr;
     if (malformed_error == nullptr) return -1;

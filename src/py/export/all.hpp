@@ -8,7 +8,6 @@
 #include "exchange_table.hpp"
 #include "make_by_table.hpp"
 #include "makers.hpp"
-#include "number.hpp"
 #include "numpy.hpp"
 #include "package.hpp"
 #include "producer_type.hpp"

@@ -10,9 +10,6 @@ namespace tenon::py::detail {
 struct library_function {
     ref function;
     bool kept = false;  ///< by the interpreter's record, for good: plans may point to it
-
-    /// Null is fine, and stays so.
-    [[nodiscard]] bool may_be_remembered() const noexcept { return kept || !function; }
 };
 
 /// Keeps a function for the life of the interpreter, under a name, unless there is another of that name (a
@@ -164,10 +161,9 @@ struct maker {
         return found && PyCallable_Check(found.get()) != 0;
     }
 
-    /// Notes it in the plan, where that may point to the functions.
-    void note_in(type_plan& plan, interpreter& here) const noexcept {
-        if (!from.may_be_remembered() || !empty.may_be_remembered()) return;
-        plan.maker = {kind, &here, make_from, make_empty};
+    /// Whether plans may point to its functions: none is fine, and stays so.
+    [[nodiscard]] bool may_be_remembered() const noexcept {
+        return (from.kept || !from.function) && (empty.kept || !empty.function);
     }
 };
 
@@ -178,7 +174,7 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
     std::optional<maker> made(std::in_place, plan);
     if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
-    made->note_in(plan, here);
+    if (made->may_be_remembered()) plan.maker = {made->kind, &here, made->make_from, made->make_empty};
     remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
     return made;
 }

@@ -53,17 +53,6 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 #endif
 }
 
-TENON_INLINE PyObject* answer::as_int(source s, PyObject* self) noexcept {
-    acquired room;
-    const tensor_ref* const t = s.read(self, room);
-    return t != nullptr ? answer_int(*t, s.lends) : nullptr;
-}
-TENON_INLINE PyObject* answer::as_float(source s, PyObject* self) noexcept {
-    acquired room;
-    const tensor_ref* const t = s.read(self, room);
-    return t != nullptr ? answer_float(*t, s.lends) : nullptr;
-}
-
 /// int() and float() of a class that has neither of its own: its buffer would be read as text.
 [[nodiscard]] inline bool add_numbers(PyTypeObject* type, producer_tables& t) noexcept {
     if (type->tp_as_number == nullptr) type->tp_as_number = &t.numbers;

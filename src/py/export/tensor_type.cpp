@@ -11,15 +11,10 @@ namespace tenon::py {
 
 namespace detail {
 
-// --- as numbers: only Tensor itself can be asked for these -------------------------------------------
+/// A function of `answer` for Tensor.
+template <auto Function>
+inline constexpr auto answer_of_tensor = bound_answer<tensor_source::source, Function>::call;
 
-inline PyObject* tensor_as_complex(PyObject* self, PyObject*) noexcept {
-    return answer_complex(*tensor_source::get(self), true);
-}
-inline int tensor_as_bool(PyObject* self) noexcept { return answer_bool(*tensor_source::get(self), true); }
-inline PyObject* tensor_as_index(PyObject* self) noexcept {
-    return answer_index(*tensor_source::get(self), true);
-}
 /// Python would take an index for a length.
 inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {
     return foreign_code([&] { return PyBytes_FromObject(self); });
@@ -235,7 +230,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
     fill_tables(tables, true);
     tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
     static PyMethodDef methods[] = {
-        {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
+        {"__complex__", answer_of_tensor<&answer::as_complex>, METH_NOARGS, nullptr},
         {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
         {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
@@ -255,8 +250,8 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
         {Py_nb_int, reinterpret_cast<void*>(tables.as_int)},
         {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
-        {Py_nb_bool, reinterpret_cast<void*>(tensor_as_bool)},
-        {Py_nb_index, reinterpret_cast<void*>(tensor_as_index)},
+        {Py_nb_bool, reinterpret_cast<void*>(answer_of_tensor<&answer::as_bool>)},
+        {Py_nb_index, reinterpret_cast<void*>(answer_of_tensor<&answer::as_index>)},
         {Py_tp_getset, tensor_properties()},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
@@ -287,8 +282,6 @@ TENON_INLINE PyTypeObject* producer_type() noexcept {
     return reinterpret_cast<PyTypeObject*>(
         interpreter::make_once(here->producer_type, [&] { return detail::make_producer_type(name); }));
 }
-
-TENON_INLINE void be_the_package(interpreter& here) noexcept { here.is_package.store(true); }
 
 TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
     interpreter* const here = interpreter::current();

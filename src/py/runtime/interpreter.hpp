@@ -164,17 +164,15 @@ private:
     }
     TENON_COLD static interpreter* look_up(interpreter*& seen) noexcept {
         PyInterpreterState* const state = PyInterpreterState_Get();
-        interpreter* found = find(state);
+        interpreter* found = find_from(first(), state);
         if (found == nullptr) found = create(state);
         if (found != nullptr) seen = found;
         return found;
     }
     /// By address: of the interpreters that live, no two share one.
-    static interpreter* find(const PyInterpreterState* state) noexcept {
-        const std::lock_guard hold(list_lock());
-        for (interpreter* i = list_head(); i != nullptr; i = i->next_)
-            if (i->state_ == state && !i->is_dead()) return i;
-        return nullptr;
+    static interpreter* find_from(interpreter* i, const PyInterpreterState* state) noexcept {
+        while (i != nullptr && (i->state_ != state || i->is_dead())) i = i->next_;
+        return i;
     }
 
     static interpreter* create(PyInterpreterState* state) noexcept {
@@ -193,8 +191,8 @@ private:
         }
         {
             const std::lock_guard hold(list_lock());
-            for (interpreter* i = list_head(); i != nullptr; i = i->next_)
-                if (i->state_ == state && !i->is_dead()) return i;  // another thread was first; ours idles on
+            if (interpreter* const other = find_from(list_head(), state))
+                return other;  // another thread was first; ours idles on
             fresh->next_ = list_head();
             list_head() = fresh;
         }
