@@ -39,7 +39,7 @@ TENON_INLINE PyObject* answer::array(source s, PyObject* self, PyObject* const* 
     acquired room;
     const tensor_ref* const t = s.read(self, room);
     if (t == nullptr || !finish_device_work(t->device(), s.lends)) return nullptr;
-    const ref view = ref::take(numpy::to_array(*t, self, *here));
+    const ref view = ref::take(numpy::to_array(*t, ref::borrow(self), *here));
     if (!view) return nullptr;
     // astype without copying gives the very array back when the type is the one it has.
     ref made = asked.type && asked.type.get() != Py_None

@@ -9,7 +9,7 @@ namespace tenon::py::detail {
 /// A function of a library, or nothing.
 struct library_function {
     ref function;
-    bool kept = false;  ///< by the interpreter's record, for good: plans may point to it
+    bool kept = true;  ///< by the interpreter's record, for good, or none at all: plans may point to it
 };
 
 /// Keeps a function for the life of the interpreter, under a name, unless there is another of that name (a
@@ -160,11 +160,6 @@ struct maker {
         const ref found = ref::take(call::attr(reinterpret_cast<PyObject*>(type), name));
         return found && PyCallable_Check(found.get()) != 0;
     }
-
-    /// Whether plans may point to its functions: none is fine, and stays so.
-    [[nodiscard]] bool may_be_remembered() const noexcept {
-        return (from.kept || !from.function) && (empty.kept || !empty.function);
-    }
 };
 
 TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
@@ -174,7 +169,8 @@ TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, 
     if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
     std::optional<maker> made(std::in_place, plan);
     if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
-    if (made->may_be_remembered()) plan.maker = {made->kind, &here, made->make_from, made->make_empty};
+    if (made->from.kept && made->empty.kept)
+        plan.maker = {made->kind, &here, made->make_from, made->make_empty};
     remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
     return made;
 }

@@ -58,12 +58,10 @@ namespace tenon::py::numpy {
 }
 
 /// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
-[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, PyObject* base, interpreter& here) noexcept {
+[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, ref base, interpreter& here) noexcept {
     const auto numpy = numpy_abi::functions::find(here);
-    if (!numpy) return nullptr;
-    ref made = ref::take(new_array(t, *numpy));
-    if (!made || numpy->set_base(made.get(), ref::borrow(base).release()) != 0) return nullptr;
-    return made.release();
+    ref made = numpy ? ref::take(new_array(t, *numpy)) : ref();
+    return made && numpy->set_base(made.get(), base.release()) == 0 ? made.release() : nullptr;
 }
 
 namespace detail {
@@ -81,18 +79,12 @@ inline void drop_owner(PyObject* capsule) noexcept {
 
 /// An array that owns the tensor; null with an exception set on failure. `t` is taken in any case.
 [[nodiscard]] inline PyObject* to_array(tensor&& t, interpreter& here) noexcept {
-    const auto numpy = numpy_abi::functions::find(here);
-    if (!numpy) return nullptr;
-    ref made = ref::take(new_array(t, *numpy));
-    if (!made) return nullptr;
     auto* const owner = new (std::nothrow) detail::array_owner(std::move(t.owner()));
     if (owner == nullptr) return PyErr_NoMemory();
-    PyObject* const base = PyCapsule_New(owner, detail::owner_name, &detail::drop_owner);
-    if (base == nullptr) {
-        delete owner;
-        return nullptr;
-    }
-    return numpy->set_base(made.get(), base) == 0 ? made.release() : nullptr;
+    ref base = ref::take(PyCapsule_New(owner, detail::owner_name, &detail::drop_owner));
+    if (base) return to_array(t, std::move(base), here);
+    delete owner;
+    return nullptr;
 }
 
 }  // namespace tenon::py::numpy

@@ -13,7 +13,7 @@ namespace detail {
 
 /// A function of `answer` for Tensor.
 template <auto Function>
-inline constexpr auto answer_of_tensor = bound_answer<tensor_source::source, Function>::call;
+inline constexpr auto answer_of_tensor TENON_PRIVATE = bound_answer<tensor_source::source, Function>::call;
 
 /// Python would take an index for a length.
 inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {

@@ -86,17 +86,13 @@ public:
     ~taken() {
         std::optional<error_guard> keep;
         // Without the GIL there is nothing to guard: what is released finds its own way to it.
-        if (runs_code() && attached_thread_state() != nullptr) keep.emplace();
+        if (owner_of(kept_) && attached_thread_state() != nullptr) keep.emplace();
         kept_.reset();
     }
 
 private:
-    [[nodiscard]] bool runs_code() const noexcept {
-        if constexpr (std::is_same_v<Kept, keep_alive>)
-            return static_cast<bool>(kept_);
-        else
-            return static_cast<bool>(kept_.owner());
-    }
+    [[nodiscard]] static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
+    [[nodiscard]] static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
 
     Kept& kept_;
 };

@@ -210,7 +210,7 @@ private:
         PyObject* interpreter::* slot;
         const char* text;
     };
-    static constexpr interned_name names[] = {
+    TENON_PRIVATE static constexpr interned_name names[] = {
         {&interpreter::dlpack, "__dlpack__"},
         {&interpreter::dlpack_device, "__dlpack_device__"},
         {&interpreter::exchange_api, "__dlpack_c_exchange_api__"},
