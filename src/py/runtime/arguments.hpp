@@ -46,18 +46,18 @@ TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept
 }
 
 /// An integer, but not a truth value: 1; 0 when it is none or does not fit, -1 with an exception set.
-[[nodiscard]] inline int as_integer(PyObject* value, long long lowest, long long highest,
-                                    long long& out) noexcept {
+TENON_HOT [[nodiscard]] inline int as_integer(PyObject* value, long long lowest, long long highest,
+                                              long long& out) noexcept {
+    const auto read = [&](PyObject* number) TENON_HOT_LAMBDA {
+        int overflow = 0;
+        out = PyLong_AsLongLongAndOverflow(number, &overflow);
+        return overflow == 0 && out >= lowest && out <= highest ? 1 : 0;
+    };
+    if (PyLong_CheckExact(value)) [[likely]]
+        return read(value);
     if (PyIndex_Check(value) == 0 || PyBool_Check(value)) return 0;
-    ref made;
-    if (!PyLong_CheckExact(value)) {
-        made = ref::take(call::index(value));
-        if (!made) return -1;
-        value = made.get();
-    }
-    int overflow = 0;
-    out = PyLong_AsLongLongAndOverflow(value, &overflow);
-    return overflow == 0 && out >= lowest && out <= highest ? 1 : 0;
+    const ref made = ref::take(call::index(value));
+    return made ? read(made.get()) : -1;
 }
 
 /// False with an exception set when it is none or does not fit.
