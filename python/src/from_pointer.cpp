@@ -1,17 +1,5 @@
 // python/src/from_pointer.cpp: memory that is known by its address alone becomes a Tensor.
-#include <atomic>
-#include <cstdint>
-#include <limits>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include <tenon/py/export.hpp>
-
-#include "../../src/py/runtime/arguments.hpp"
-#include "../../src/py/runtime/chained_object.hpp"
-#include "../../src/py/runtime/exceptions.hpp"
-#include "../../src/py/runtime/keep.hpp"
+#include "../../src/py/export/all.hpp"
 
 #include "functions.hpp"
 
@@ -216,10 +204,7 @@ PyObject* make_memory_type(PyObject* module) noexcept {
 /// package's from_pointer has read what people write. The owner lives as long as anybody looks at the memory,
 /// and then the deleter is called. What is refused is not released.
 PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count) noexcept try {
-    if (count != 9) {
-        PyErr_Format(PyExc_TypeError, "_core.from_pointer() takes 9 arguments (%zd given)", count);
-        return nullptr;
-    }
+    if (!has_arguments("from_pointer", 9, count)) return nullptr;
     void* address = nullptr;
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;

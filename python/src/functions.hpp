@@ -12,6 +12,9 @@ namespace tenon::module {
 /// exception set on failure.
 [[nodiscard]] bool read_any_device(PyObject* value, std::optional<device>& out) noexcept;
 
+/// Whether a function has been given as many arguments as it wants; TypeError otherwise.
+[[nodiscard]] bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept;
+
 /// The type of what memory with a deleter belongs to: a new reference, or null with an exception set.
 PyObject* make_memory_type(PyObject* module) noexcept;
 /// The same as this module has it: borrowed.

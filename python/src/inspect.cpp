@@ -1,21 +1,11 @@
 // python/src/inspect.cpp: what can be said of an object or a capsule by looking at it: the compiled half of
 // `tenon.inspect`.
-#include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
 #if defined(__linux__)
 #include <sys/uio.h>
 #include <unistd.h>
 #endif
 
-#include <tenon/py.hpp>
-
-#include "../../src/py/export/producer_type.hpp"
-#include "../../src/py/import/ladder.hpp"
-#include "../../src/py/runtime/exceptions.hpp"
+#include "../../src/py/export/all.hpp"
 
 #include "functions.hpp"
 
@@ -72,16 +62,6 @@ template <class... Args>
                         : PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
 }
 
-[[nodiscard]] PyObject* integers(extents values) noexcept {
-    ref made = ref::take(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
-    for (std::size_t i = 0; made && i < values.size(); ++i) {
-        PyObject* const item = PyLong_FromLongLong(values[i]);
-        if (item == nullptr) return nullptr;
-        PyTuple_SET_ITEM(made.get(), static_cast<Py_ssize_t>(i), item);
-    }
-    return made.release();
-}
-
 [[nodiscard]] PyObject* version_or_none(abi::dl_version version) noexcept {
     return version.major == 0 ? none() : Py_BuildValue("(II)", version.major, version.minor);
 }
@@ -113,8 +93,8 @@ template <class... Args>
         "data_ptr", number(is_address ? t.data() : t.base()),                                               //
         "is_address", is_address ? Py_True : Py_False,                                                      //
         "byte_offset", static_cast<unsigned long long>(t.byte_offset()),                                    //
-        "shape", integers(t.shape()),                                                                       //
-        "strides", integers(t.strides()),                                                                   //
+        "shape", py::detail::tuple_of(t.shape()),                                                           //
+        "strides", py::detail::tuple_of(t.strides()),                                                       //
         "dtype", int{t.dtype().code}, int{t.dtype().bits}, int{t.dtype().lanes},                            //
         "device", t.device().type, t.device().id,                                                           //
         "size", static_cast<long long>(t.size()),                                                           //

@@ -1,12 +1,7 @@
 // python/src/module.cpp: the extension module tenon._core: its functions and its start.
-#include <optional>
-
 #include <tenon/py.hpp>
 
-#include "../../src/py/export/producer_type.hpp"
-#include "../../src/py/export/protocols.hpp"
-#include "../../src/py/library/gradient.hpp"
-#include "../../src/py/runtime/arguments.hpp"
+#include "../../src/py/export/all.hpp"
 
 #include "functions.hpp"
 
@@ -22,21 +17,17 @@ struct wishes {
 
 bool read_wishes(PyObject* names, PyObject* const* values, wishes& out) noexcept {
     namespace argument = py::argument;
-    const Py_ssize_t count = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject* const name = PyTuple_GET_ITEM(names, i);
+    const bool read = argument::read_keywords(values, names, [&](PyObject* name, PyObject* value) {
         const auto is = [&](const char* known) { return PyUnicode_CompareWithASCIIString(name, known) == 0; };
-        const bool read = is("device")     ? read_any_device(values[i], out.import.to)
-                          : is("copy")     ? argument::read_optional_flag("copy", values[i], out.import.copy)
-                          : is("stream")   ? argument::read_stream(values[i], out.import.stream)
-                          : is("readonly") ? argument::read_optional_flag("readonly", values[i], out.readonly)
-                          : is("trust_legacy")
-                              ? argument::read_flag("trust_legacy", values[i], out.import.trust_legacy)
-                              : argument::unexpected("asdlpack", name);
-        if (!read) return false;
-    }
+        if (is("device")) return read_any_device(value, out.import.to);
+        if (is("copy")) return argument::read_optional_flag("copy", value, out.import.copy);
+        if (is("stream")) return argument::read_stream(value, out.import.stream);
+        if (is("readonly")) return argument::read_optional_flag("readonly", value, out.readonly);
+        if (is("trust_legacy")) return argument::read_flag("trust_legacy", value, out.import.trust_legacy);
+        return argument::unexpected("asdlpack", name);
+    });
     out.import.writable = out.readonly == false;
-    return true;
+    return read;
 }
 
 /// Whether a Tensor is what was asked for already: views of views would only make a chain.
@@ -55,10 +46,7 @@ PyObject* asdlpack(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject*
     PyTypeObject* const type = py::producer_type();
     if (type == nullptr) return nullptr;
     const tensor* const own = Py_IS_TYPE(args[0], type) ? py::held_tensor(args[0]) : nullptr;
-    if (own != nullptr && is_met_by(asked, *own)) {
-        Py_INCREF(args[0]);
-        return args[0];
-    }
+    if (own != nullptr && is_met_by(asked, *own)) return py::ref::borrow(args[0]).release();
     std::optional<tensor> t = py::from_python(args[0], asked.import);
     if (!t) return nullptr;
     if (asked.readonly == true) t->set_read_only();
@@ -86,10 +74,7 @@ PyObject* ask_tensor(PyObject*, PyObject* obj) noexcept {
 /// `(obj, like)`: the memory of `obj` as an array of the library that `like` comes from. Of gradients the
 /// package has said what there is to say.
 PyObject* as_like(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept {
-    if (count != 2) {
-        PyErr_Format(PyExc_TypeError, "_core.as_like() takes 2 arguments (%zd given)", count);
-        return nullptr;
-    }
+    if (!has_arguments("as_like", 2, count)) return nullptr;
     std::optional<tensor> t = py::from_python(args[0]);
     if (!t) return nullptr;
     detail::validator::drop_marks(*t, detail::mark::grad);
@@ -172,16 +157,20 @@ int exec(PyObject* module) noexcept {
     if (state_of(module)->memory_type == nullptr) return -1;
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return -1;
-    py::be_the_package(*here);
+    here->is_package.store(true);  // before there is any Tensor
     PyTypeObject* const type = py::producer_type();
-    PyObject* const malformed_error = py::exception_type(errc::malformed);
-    if (type == nullptr || malformed_error == nullptr) return -1;
-    if (PyModule_AddObjectRef(module, "Tensor", reinterpret_cast<PyObject*>(type)) != 0) return -1;
-    if (PyModule_AddObjectRef(module, "MalformedError", malformed_error) != 0) return -1;
+    PyObject* const malformed_error = type != nullptr ? py::exception_type(errc::malformed) : nullptr;
+    if (malformed_error == nullptr) return -1;
     const py::ref dtypes = py::ref::take(dtype_table());
-    if (!dtypes || PyModule_AddObjectRef(module, "DTYPES", dtypes.get()) != 0) return -1;
     const py::ref libraries = py::ref::take(library_table());
-    if (!libraries || PyModule_AddObjectRef(module, "LIBRARIES", libraries.get()) != 0) return -1;
+    const std::pair<const char*, PyObject*> values[] = {
+        {"Tensor", reinterpret_cast<PyObject*>(type)},
+        {"MalformedError", malformed_error},
+        {"DTYPES", dtypes.get()},
+        {"LIBRARIES", libraries.get()},
+    };
+    for (const auto& [name, value] : values)
+        if (value == nullptr || PyModule_AddObjectRef(module, name, value) != 0) return -1;
     if (PyModule_AddStringConstant(module, "GRADIENT_WARNING", py::gradient_warning) != 0) return -1;
     return PyModule_AddStringConstant(module, "__version__", version);
 }

@@ -1,24 +1,6 @@
 // python/src/tables.cpp: the tables of element types, devices and libraries, as the Python half of the
 // package reads them.
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-
-#include <tenon/py/export.hpp>
-#include <tenon/py/raise.hpp>
-#include <tenon/py/ref.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/dtype_names.hpp>
-#include "../../src/py/library/table.hpp"
-#include "../../src/py/runtime/arguments.hpp"
-#include "../../src/py/runtime/call.hpp"
-#include "../../src/py/runtime/exceptions.hpp"
-#include "../../src/value/number.hpp"
-
-#include "../../src/py/export/number.hpp"
-#include "../../src/py/export/producer_type.hpp"
+#include "../../src/py/export/all.hpp"
 
 #include "functions.hpp"
 
@@ -28,17 +10,15 @@ namespace {
 
 namespace argument = py::argument;
 
-[[nodiscard]] PyObject* as_text(std::string_view text) noexcept {
-    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
+using py::detail::text_of;
 
-[[nodiscard]] bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept {
+}  // namespace
+
+bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept {
     if (count == wanted) return true;
     PyErr_Format(PyExc_TypeError, "_core.%s() takes %zd arguments (%zd given)", function, wanted, count);
     return false;
 }
-
-}  // namespace
 
 bool read_any_device(PyObject* value, std::optional<device>& out) noexcept {
     if (value == Py_None || PyUnicode_Check(value) || PyTuple_Check(value))
@@ -66,7 +46,7 @@ PyObject* read_tensor(PyObject* obj, Read&& read) noexcept try {
 }  // namespace
 
 PyObject* dtype_of(PyObject*, PyObject* obj) noexcept {
-    return read_tensor(obj, [](const tensor& t) { return as_text(name(t.dtype())); });
+    return read_tensor(obj, [](const tensor& t) { return text_of(name(t.dtype())); });
 }
 
 PyObject* device_of(PyObject*, PyObject* obj) noexcept {
@@ -85,7 +65,7 @@ PyObject* dtype_name(PyObject*, PyObject* const* args, Py_ssize_t count) noexcep
         !argument::read_integer("bits", "an integer from 1 to 255", args[1], 1, 255, bits) ||
         !argument::read_integer("lanes", "an integer from 1 to 65535", args[2], 1, 65535, lanes))
         return nullptr;
-    return as_text(name(dtype(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
+    return text_of(name(dtype(static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits),
                               static_cast<std::uint16_t>(lanes))));
 } catch (...) {
     py::raise_caught();
@@ -117,7 +97,7 @@ PyObject* meanings(PyObject*, PyObject* const* args, Py_ssize_t count) noexcept 
 PyObject* device_name(PyObject*, PyObject* pair) noexcept try {
     std::optional<device> where;
     if (!argument::read_device("device", pair, where)) return nullptr;
-    return as_text(name(where.value_or(device{})));
+    return text_of(name(where.value_or(device{})));
 } catch (...) {
     py::raise_caught();
     return nullptr;
@@ -183,7 +163,7 @@ PyObject* dtype_table() noexcept {
         const py::ref held = py::ref::take(value);
         if (made && (!held || py::call::set_dict_item(made.get(), key, held.get()) != 0)) made = py::ref();
     };
-    for (const auto& [key, value] : texts) put(key, as_text(value));
+    for (const auto& [key, value] : texts) put(key, text_of(value));
     for (const auto& [key, value] : numbers) put(key, PyLong_FromLong(value));
     for (const auto& [key, value] : answers) put(key, PyBool_FromLong(value ? 1 : 0));
     return made.release();

@@ -3,13 +3,9 @@
 
 #include <cstdint>
 
-#include <tenon/abi/dlpack.hpp>
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/validate.hpp>
-#include <tenon/value/device.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon::py {
 

@@ -5,12 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
-#include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_info.hpp>
-#include <tenon/value/error.hpp>
 
 namespace tenon::py {
 

@@ -4,12 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/py/export.hpp>
-#include <tenon/py/python.hpp>
-#include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/tensor_info.hpp>
-#include <tenon/value/axes.hpp>
 
 namespace tenon::py {
 

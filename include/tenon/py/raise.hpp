@@ -13,7 +13,6 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/py/python.hpp>
 #include <tenon/py/python_error.hpp>
 #include <tenon/value/error.hpp>

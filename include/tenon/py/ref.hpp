@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include <tenon/detail/config.hpp>
 #include <tenon/detail/foreign_code.hpp>
 #include <tenon/py/python.hpp>
 

@@ -17,9 +17,8 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 
 /// Whether an allocator gave what it was asked for: row-major memory, which whoever fills it relies on.
 [[nodiscard]] inline bool is_as_planned(const tensor_ref& got, const tensor_ref& planned) noexcept {
-    return got.dtype() == planned.dtype() && got.ndim() == planned.ndim() && !got.is_read_only() &&
-           got.is_c_contiguous() &&
-           std::equal(got.shape().begin(), got.shape().end(), planned.shape().begin());
+    return got.dtype() == planned.dtype() && !got.is_read_only() && got.is_c_contiguous() &&
+           std::ranges::equal(got.shape(), planned.shape());
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_table(
@@ -55,10 +54,11 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     if (!taken) return fail(taken.error());
     if (!is_as_planned(*taken, planned) || taken->device() != where)
         return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
-    void* current = nullptr;  // a caching allocator's memory is for the stream it works on
-    if (stream != nullptr)
+    const auto ask = table->current_work_stream;
+    if (stream != nullptr) {
         taken->set_stream(*stream);
-    else if (const auto ask = table->current_work_stream; where.has_streams() && ask != nullptr) {
+    } else if (where.has_streams() && ask != nullptr) {
+        void* current = nullptr;  // a caching allocator's memory is for the stream it works on
         const error_guard keep;
         if (ask_for_stream(ask, where, current)) taken->set_stream(current);
     }
@@ -132,10 +132,12 @@ TENON_INLINE std::optional<tensor> empty_like(PyObject* like, const axes& shape,
     const bool padded = plan->kind == maker_kind::numpy && type.type.is_subbyte();
     const auto planned = tenon::detail::plan_allocation(type, shape, padded);
     if (!planned) return fail(planned.error());
-    if (plan->kind == maker_kind::numpy || plan->make_empty != nullptr) {
-        if (plan->kind != maker_kind::exchange_table || plan->table->managed_tensor_allocator == nullptr)
-            return detail::allocate_by_library(like, *planned, *plan, *here);
-    }
+    const auto allocator_now = [&] {  // anything may have changed the table since it was looked at
+        return plan->kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
+    };
+    const bool by_library = plan->kind == maker_kind::numpy || plan->make_empty != nullptr;
+    if (by_library && allocator_now() == nullptr)
+        return detail::allocate_by_library(like, *planned, *plan, *here);
     device where{};
     void* stream = nullptr;
     if (plan->kind != maker_kind::unresolved && plan->kind != maker_kind::none) {
@@ -149,11 +151,8 @@ TENON_INLINE std::optional<tensor> empty_like(PyObject* like, const axes& shape,
             return std::nullopt;
     }
     // Our own table allocates on the host alone.
-    const auto allocator =
-        plan->kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
-    const bool can_allocate =
-        allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams());
-    if (can_allocate)
+    const auto allocator = allocator_now();
+    if (allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams()))
         return detail::allocate_by_table(allocator, *planned, where, known != nullptr ? &stream : nullptr,
                                          *plan, *here);
     if (!where.is_host_accessible() && !where.has_streams()) {

@@ -8,11 +8,9 @@ namespace tenon::py::detail {
 [[nodiscard]] inline bool is_ready_by_default(answer::source s, const tensor_ref& t, PyObject* obj) noexcept {
     const device where = t.device();
     if (!where.is_cuda_memory() && !where.is_rocm_memory()) return true;
-    if (s.ready != nullptr) {
-        const gpu::ready_event& ready = s.ready(obj);
-        if (ready.is_captured()) return true;
-        if (ready) return succeeded(without_gil([&] { return gpu::order_after(where, ready, nullptr); }));
-    }
+    const gpu::ready_event& ready = ready_of(s, obj);
+    if (ready.is_captured()) return true;
+    if (ready) return succeeded(without_gil([&] { return gpu::order_after(where, ready, nullptr); }));
     if (t.stream() == gpu::default_stream(where)) return true;
     return succeeded(without_gil_if(s.lends, [&] { return gpu::order(where, t.stream(), nullptr); }));
 }
@@ -57,11 +55,6 @@ TENON_INLINE int answer::table_borrow(source s, void* obj, abi::dl_tensor* out) 
     out->shape = const_cast<std::int64_t*>(t->shape().data());
     out->strides = const_cast<std::int64_t*>(t->strides().data());
     return 0;
-}
-
-/// A struct of anybody's becomes a Tensor.
-inline int table_to_object(abi::managed_tensor_versioned* managed, void** out) noexcept {
-    return object_from_managed(managed, out, [](tensor&& t) { return to_python(std::move(t)); });
 }
 
 }  // namespace tenon::py::detail

@@ -1,12 +1,11 @@
-// src/py/export/exchange_table.hpp: what the functions of an exchange table of ours have in common.
+// src/py/export/exchange_table.hpp: the functions of an exchange table of ours that are the same for every
+// class.
 #pragma once
 
-#include <tenon/py/producer.hpp>
+#include <tenon/py/export.hpp>
 #include "../import/all.hpp"
 
-namespace tenon::py {
-
-namespace detail {
+namespace tenon::py::detail {
 
 using set_error_fn = void (*)(void* context, const char* kind, const char* message);
 
@@ -47,10 +46,9 @@ inline int allocate_managed(abi::dl_tensor* prototype, abi::managed_tensor_versi
     return 0;
 }
 
-/// A struct of anybody's becomes a producer object. It is taken over on success alone: what is refused stays
-/// with the caller, untouched, and may be released by it.
-template <class Wrap>
-int object_from_managed(abi::managed_tensor_versioned* managed, void** out, Wrap&& wrap) noexcept {
+/// A struct of anybody's becomes a Tensor. It is taken over on success alone: what is refused stays with the
+/// caller, untouched, and may be released by it.
+inline int table_to_object(abi::managed_tensor_versioned* managed, void** out) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return -1;
     if (out == nullptr || managed == nullptr) {
@@ -67,9 +65,9 @@ int object_from_managed(abi::managed_tensor_versioned* managed, void** out, Wrap
         return -1;
     }
     tenon::detail::validator::add_marks(*taken, tenon::detail::marks_of(managed));
-    PyObject* const made = wrap(std::move(*taken));
+    PyObject* const made = to_python(std::move(*taken));
     if (made == nullptr) {
-        taken->disown();  // still there: `wrap` takes it on success alone
+        taken->disown();  // still there: it is taken on success alone
         return -1;
     }
     *out = made;
@@ -82,6 +80,4 @@ inline int default_stream(std::int32_t, std::int32_t, void** out) noexcept {
     return 0;
 }
 
-}  // namespace detail
-
-}  // namespace tenon::py
+}  // namespace tenon::py::detail

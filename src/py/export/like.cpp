@@ -31,9 +31,8 @@ namespace detail {
     const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
         stream = now.stream();
         same = now.data() == t.data() && now.dtype() == t.dtype() && now.device() == t.device() &&
-               now.is_read_only() == t.is_read_only() && now.ndim() == t.ndim() &&
-               std::equal(now.shape().begin(), now.shape().end(), t.shape().begin()) &&
-               std::equal(now.strides().begin(), now.strides().end(), t.strides().begin());
+               now.is_read_only() == t.is_read_only() && std::ranges::equal(now.shape(), t.shape()) &&
+               std::ranges::equal(now.strides(), t.strides());
     });
     if (!asked) (void)forget_answer();
     // Its library goes on working on its own stream.

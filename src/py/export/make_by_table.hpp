@@ -27,23 +27,21 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     return same ? managed : nullptr;
 }
 
+using table_function = decltype(abi::exchange_api::managed_tensor_to_py_object_no_sync);
+
 /// The table's function that makes an object of a struct, or null with an exception set: it was there when
 /// the table was looked at.
-[[nodiscard]] inline auto function_that_makes(const abi::exchange_api* table) noexcept {
-    const auto function = table->managed_tensor_to_py_object_no_sync;
+[[nodiscard]] inline table_function function_that_makes(const abi::exchange_api* table) noexcept {
+    const table_function function = table->managed_tensor_to_py_object_no_sync;
     if (function == nullptr)
         raise(refused("exchange table", "the function that makes a tensor is null by now"), "tenon: ");
     return function;
 }
 
-/// Hands that struct back. What has become of it after a failure nobody can tell: it is left alone then.
-[[nodiscard]] inline PyObject* give_back_allocated(tensor& t, abi::managed_tensor_versioned* managed,
-                                                   const abi::exchange_api* table) noexcept {
-    const auto make = function_that_makes(table);
-    if (make == nullptr) return nullptr;
-    t.owner().disown();
+/// What it makes; null with an exception set on failure, also of one that said that it was `done`.
+[[nodiscard]] inline PyObject* make_of_struct(table_function make, abi::managed_tensor_versioned* managed,
+                                              bool& done) noexcept {
     void* made = nullptr;
-    bool done = false;
     try {
         done = foreign_code([&] { return make(managed, &made) == 0; });
     } catch (...) {
@@ -64,25 +62,15 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     // After a failure some libraries have let go of the struct and some have not; ours says which (X12).
     bool released = false;
     block::of(managed)->released = &released;
-    void* made = nullptr;
     bool done = false;
-    try {
-        const auto make = function_that_makes(table);
-        done = make != nullptr && foreign_code([&] { return make(managed, &made) == 0; });
-    } catch (...) {
-        raise_caught();
-    }
+    const table_function make = function_that_makes(table);
+    PyObject* const made = make != nullptr ? make_of_struct(make, managed, done) : nullptr;
     if (!released) block::of(managed)->released = nullptr;
-    if (done && made != nullptr && PyErr_Occurred() == nullptr) [[likely]]
-        return static_cast<PyObject*>(made);
-    if (done) call::drop(static_cast<PyObject*>(made));
     if (!done && !released) {
         const error_guard keep;
         managed->deleter(managed);
     }
-    if (PyErr_Occurred() == nullptr)
-        raise(refused("exchange table", "the library made no tensor and gave no reason"), "tenon: ");
-    return nullptr;
+    return made;
 }
 
 /// A table takes a tensor over without waiting for anything: the stream its library works on is made to wait
@@ -108,8 +96,13 @@ inline void release_allocated(void* subject, void*) noexcept { foreign::call_del
     auto* const allocated = allocated_struct(t, table);
     if (!hand_to_stream(t.device(), t.stream(), table, t.owner())) return nullptr;
     // Unless it has been wrapped for another stream.
-    if (allocated != nullptr && t.owner().subject() == allocated)
-        return give_back_allocated(t, allocated, table);
+    if (allocated != nullptr && t.owner().subject() == allocated) {
+        const table_function make = function_that_makes(table);
+        if (make == nullptr) return nullptr;
+        t.owner().disown();
+        bool done = false;  // what has become of it after a failure nobody can tell: it is left alone then
+        return make_of_struct(make, allocated, done);
+    }
     auto* const managed =
         make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
     return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();

@@ -4,17 +4,12 @@
 
 #include "../import/all.hpp"
 
-namespace tenon::py {
-
-namespace detail {
+namespace tenon::py::detail {
 
 /// A function of a library, or nothing.
 struct library_function {
     ref function;
-    bool kept = false;  ///< by the interpreter's record, for good: plans may point to it
-
-    /// Null is fine, and stays so.
-    [[nodiscard]] bool may_be_remembered() const noexcept { return kept || !function; }
+    bool kept = true;  ///< by the interpreter's record, for good, or none at all: plans may point to it
 };
 
 /// Keeps a function for the life of the interpreter, under a name, unless there is another of that name (a
@@ -165,13 +160,29 @@ struct maker {
         const ref found = ref::take(call::attr(reinterpret_cast<PyObject*>(type), name));
         return found && PyCallable_Check(found.get()) != 0;
     }
-
-    /// Notes it in the plan, where that may point to the functions.
-    void note_in(type_plan& plan, interpreter& here) const noexcept {
-        if (!from.may_be_remembered() || !empty.may_be_remembered()) return;
-        plan.maker = {kind, &here, make_from, make_empty};
-    }
 };
 
-}  // namespace detail
-}  // namespace tenon::py
+TENON_COLD [[nodiscard]] inline std::optional<maker> find_maker(PyObject* like, interpreter& here) noexcept {
+    const nesting_level level;
+    type_plan plan;
+    ref type;
+    if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
+    std::optional<maker> made(std::in_place, plan);
+    if (!made->resolve(like, here, plan.numpy_struct)) return std::nullopt;
+    if (made->from.kept && made->empty.kept)
+        plan.maker = {made->kind, &here, made->make_from, made->make_empty};
+    remember_plan(plan);  // dated before it was made: a change in between leaves it out of date
+    return made;
+}
+
+/// What makes arrays like an object, as its type's plan remembers it; nullopt with an exception set on
+/// failure.
+[[nodiscard]] inline std::optional<maker> maker_of(PyObject* like, interpreter& here) noexcept {
+    const type_plan* const known = find_plan_of(like);
+    if (known != nullptr && known->maker.kind != maker_kind::unresolved && known->maker.home == &here)
+        [[likely]]
+        return std::optional<maker>(std::in_place, *known);
+    return find_maker(like, here);
+}
+
+}  // namespace tenon::py::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../import/all.hpp"
-#include "byte_strides.hpp"
+#include "values.hpp"
 
 namespace tenon::py::numpy {
 
@@ -11,10 +11,7 @@ namespace tenon::py::numpy {
 [[nodiscard]] inline PyObject* descriptor_for(dtype type, bool padded,
                                               const numpy_abi::functions& numpy) noexcept {
     if (const auto number = numpy_abi::number_of(type)) return numpy.descriptor_from_number(*number);
-    const auto refuse = [](const error& e) -> PyObject* {
-        raise(e, "tenon: ");
-        return nullptr;
-    };
+    const auto refuse = [](const error& e) { return raise(e, "tenon: "); };
     const dtype_entry* const known = find_dtype(type);
     if (known == nullptr || (type.is_subbyte() && !padded))
         return refuse(refused("dtype", "NumPy has no such element type", type.code));
@@ -42,12 +39,10 @@ namespace tenon::py::numpy {
 
 /// An array over the memory of `t`, whose base the caller sets; null with an exception set.
 [[nodiscard]] inline PyObject* new_array(const tensor_ref& t, const numpy_abi::functions& numpy) noexcept {
-    if (!t.device().is_host_accessible()) {
-        raise(refused("device", "NumPy has only host memory", t.device().type)
-                  .with_advice("make a copy on the CPU first"),
-              "tenon: ");
-        return nullptr;
-    }
+    if (!t.device().is_host_accessible())
+        return raise(refused("device", "NumPy has only host memory", t.device().type)
+                         .with_advice("make a copy on the CPU first"),
+                     "tenon: ");
     PyObject* const descr = descriptor_for(t.dtype(), t.is_subbyte_padded(), numpy);
     if (descr == nullptr) return nullptr;
     const int flags = t.is_read_only() ? 0 : numpy_abi::flag_writeable;
@@ -63,12 +58,10 @@ namespace tenon::py::numpy {
 }
 
 /// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
-[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, PyObject* base, interpreter& here) noexcept {
+[[nodiscard]] inline PyObject* to_array(const tensor_ref& t, ref base, interpreter& here) noexcept {
     const auto numpy = numpy_abi::functions::find(here);
-    if (!numpy) return nullptr;
-    ref made = ref::take(new_array(t, *numpy));
-    if (!made || numpy->set_base(made.get(), ref::borrow(base).release()) != 0) return nullptr;
-    return made.release();
+    ref made = numpy ? ref::take(new_array(t, *numpy)) : ref();
+    return made && numpy->set_base(made.get(), base.release()) == 0 ? made.release() : nullptr;
 }
 
 namespace detail {
@@ -86,18 +79,12 @@ inline void drop_owner(PyObject* capsule) noexcept {
 
 /// An array that owns the tensor; null with an exception set on failure. `t` is taken in any case.
 [[nodiscard]] inline PyObject* to_array(tensor&& t, interpreter& here) noexcept {
-    const auto numpy = numpy_abi::functions::find(here);
-    if (!numpy) return nullptr;
-    ref made = ref::take(new_array(t, *numpy));
-    if (!made) return nullptr;
     auto* const owner = new (std::nothrow) detail::array_owner(std::move(t.owner()));
     if (owner == nullptr) return PyErr_NoMemory();
-    PyObject* const base = PyCapsule_New(owner, detail::owner_name, &detail::drop_owner);
-    if (base == nullptr) {
-        delete owner;
-        return nullptr;
-    }
-    return numpy->set_base(made.get(), base) == 0 ? made.release() : nullptr;
+    ref base = ref::take(PyCapsule_New(owner, detail::owner_name, &detail::drop_owner));
+    if (base) return to_array(t, std::move(base), here);
+    delete owner;
+    return nullptr;
 }
 
 }  // namespace tenon::py::numpy

@@ -73,11 +73,7 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 
 [[nodiscard]] inline bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept {
     fill_tables(t, false);
-    for (PyMethodDef* m = t.methods; m->ml_name != nullptr; ++m)
-        if (!add_to_type(type, m->ml_name, ref::take(PyDescr_NewMethod(type, m)))) return false;
-    for (PyGetSetDef* g = t.attributes; g->name != nullptr; ++g)
-        if (!add_to_type(type, g->name, ref::take(PyDescr_NewGetSet(type, g)))) return false;
-    if (!publish_table(type, t)) return false;
+    if (!add_tables(type, t)) return false;
     if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
         type->tp_as_buffer = &reinterpret_cast<PyHeapTypeObject*>(type)->as_buffer;
         *type->tp_as_buffer = t.buffer;

@@ -4,7 +4,6 @@
 #include <tenon/py/export.hpp>
 #include <tenon/py/producer.hpp>
 #include "../import/all.hpp"
-#include "array_interface.hpp"
 
 namespace tenon::py {
 
@@ -27,12 +26,13 @@ struct tensor_object {
 
 /// Reads the objects of our own type.
 struct TENON_PRIVATE tensor_source {
-    [[nodiscard]] static const tensor* get(PyObject* self) noexcept { return &as_tensor_object(self)->held; }
     [[nodiscard]] static bool is_own(PyObject* obj, const interpreter& here) noexcept {
         return reinterpret_cast<PyObject*>(Py_TYPE(obj)) ==
                here.producer_type.load();  // it has no subclasses
     }
-    [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept { return get(self); }
+    [[nodiscard]] static const tensor_ref* read(PyObject* self, acquired&) noexcept {
+        return &as_tensor_object(self)->held;
+    }
     [[nodiscard]] static const gpu::ready_event& ready(PyObject* self) noexcept {
         return as_tensor_object(self)->ready;
     }
@@ -69,20 +69,11 @@ struct TENON_PRIVATE tensor_source {
     return owner;
 }
 
-[[nodiscard]] inline PyObject* text_of(const std::string& text) noexcept {
-    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
-}
-[[nodiscard]] inline PyObject* tuple_of(extents values) noexcept {
-    return tuple_of_axes(values.size(), [&](std::size_t i) { return values[i]; });
-}
-
 }  // namespace detail
 
 /// This module's own type of Tensors in this interpreter: the package's, or the one that stands in for it.
 /// Borrowed, or null with an exception set.
 [[nodiscard]] TENON_API PyTypeObject* producer_type() noexcept;
-/// Says that this module is the package's own, before there is any Tensor.
-TENON_API void be_the_package(interpreter& here) noexcept;
 
 /// The tensor inside an object of `producer_type()`.
 [[nodiscard]] inline const tensor* held_tensor(PyObject* self) noexcept {

@@ -11,15 +11,10 @@ namespace tenon::py {
 
 namespace detail {
 
-// --- as numbers: only Tensor itself can be asked for these -------------------------------------------
+/// A function of `answer` for Tensor.
+template <auto Function>
+inline constexpr auto answer_of_tensor TENON_PRIVATE = bound_answer<tensor_source::source, Function>::call;
 
-inline PyObject* tensor_as_complex(PyObject* self, PyObject*) noexcept {
-    return answer_complex(*tensor_source::get(self), true);
-}
-inline int tensor_as_bool(PyObject* self) noexcept { return answer_bool(*tensor_source::get(self), true); }
-inline PyObject* tensor_as_index(PyObject* self) noexcept {
-    return answer_index(*tensor_source::get(self), true);
-}
 /// Python would take an index for a length.
 inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {
     return foreign_code([&] { return PyBytes_FromObject(self); });
@@ -189,10 +184,8 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
     {{abi::handover_major, abi::handover_minor}, nullptr}, &take_parts};
 
 /// What a Tensor says of itself, after what the protocols ask for.
-[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties(const producer_tables& tables) noexcept {
+[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties() noexcept {
     static PyGetSetDef properties[] = {
-        tables.attributes[0],
-        tables.attributes[1],
         make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
         make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
             "strides", "Step along each axis, in elements (not bytes)."),
@@ -236,15 +229,8 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
     producer_tables& tables = tables_of<tensor_source::source>;
     fill_tables(tables, true);
     tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
-    PyMethodDef* const protocol = tables.methods;
     static PyMethodDef methods[] = {
-        protocol[0],
-        protocol[1],
-        protocol[2],
-        protocol[3],
-        protocol[4],
-        protocol[5],
-        {"__complex__", tensor_as_complex, METH_NOARGS, nullptr},
+        {"__complex__", answer_of_tensor<&answer::as_complex>, METH_NOARGS, nullptr},
         {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
         {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
         {nullptr, nullptr, 0, nullptr},
@@ -264,9 +250,9 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
         {Py_nb_int, reinterpret_cast<void*>(tables.as_int)},
         {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
-        {Py_nb_bool, reinterpret_cast<void*>(tensor_as_bool)},
-        {Py_nb_index, reinterpret_cast<void*>(tensor_as_index)},
-        {Py_tp_getset, tensor_properties(tables)},
+        {Py_nb_bool, reinterpret_cast<void*>(answer_of_tensor<&answer::as_bool>)},
+        {Py_nb_index, reinterpret_cast<void*>(answer_of_tensor<&answer::as_index>)},
+        {Py_tp_getset, tensor_properties()},
         {Py_tp_methods, methods},
         {Py_tp_members, members},
         {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
@@ -282,7 +268,7 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
         slots,
     };
     ref type = ref::take(PyType_FromSpec(&spec));
-    if (!type || !publish_table(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
+    if (!type || !add_tables(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
     PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
     return type.release();
 }
@@ -296,8 +282,6 @@ TENON_INLINE PyTypeObject* producer_type() noexcept {
     return reinterpret_cast<PyTypeObject*>(
         interpreter::make_once(here->producer_type, [&] { return detail::make_producer_type(name); }));
 }
-
-TENON_INLINE void be_the_package(interpreter& here) noexcept { here.is_package.store(true); }
 
 TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
     interpreter* const here = interpreter::current();

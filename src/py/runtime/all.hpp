@@ -2,16 +2,12 @@
 #pragma once
 
 #include "arguments.hpp"
-#include "attached.hpp"
 #include "base.hpp"
 #include "call.hpp"
-#include "capsule_names.hpp"
 #include "chained_object.hpp"
-#include "copy.hpp"
-#include "driver.hpp"
 #include "exceptions.hpp"
 #include "interpreter.hpp"
 #include "keep.hpp"
 #include "nesting.hpp"
 #include "object_query.hpp"
-#include "taken.hpp"
+#include "without_gil.hpp"

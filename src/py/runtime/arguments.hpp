@@ -1,13 +1,10 @@
-// src/py/runtime/arguments.hpp: reading the arguments of C functions, those of `__dlpack__` too, each with an
-// error that names it.
+// src/py/runtime/arguments.hpp: reading the arguments of C functions, each with an error that names it.
 #pragma once
 
 #include "base.hpp"
-#include "interpreter.hpp"
+#include "call.hpp"
 
-namespace tenon::py {
-
-namespace detail {
+namespace tenon::py::detail {
 
 /// A function of whatever signature, as a method table has it.
 template <class Function>
@@ -15,17 +12,9 @@ template <class Function>
     return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
-}  // namespace detail
+}  // namespace tenon::py::detail
 
-/// The keywords of `__dlpack__`; None and absent are the same.
-struct dlpack_keywords {
-    std::optional<std::intptr_t> stream;
-    std::optional<device> where;
-    std::optional<bool> copy;
-    long major = 0;  ///< of `max_version`; 0 asks for a legacy struct
-};
-
-namespace argument {
+namespace tenon::py::argument {
 
 /// Raises TypeError with this text, or what came of making it: an object's own `__repr__` may raise. Always
 /// false.
@@ -56,36 +45,34 @@ TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept
     return true;
 }
 
-/// An integer, but not a truth value; false with an exception set when it is none or does not fit.
+/// An integer, but not a truth value: 1; 0 when it is none or does not fit, -1 with an exception set.
+TENON_HOT [[nodiscard]] inline int as_integer(PyObject* value, long long lowest, long long highest,
+                                              long long& out) noexcept {
+    const auto read = [&](PyObject* number) TENON_HOT_LAMBDA {
+        int overflow = 0;
+        out = PyLong_AsLongLongAndOverflow(number, &overflow);
+        return overflow == 0 && out >= lowest && out <= highest ? 1 : 0;
+    };
+    if (PyLong_CheckExact(value)) [[likely]]
+        return read(value);
+    if (PyIndex_Check(value) == 0 || PyBool_Check(value)) return 0;
+    const ref made = ref::take(call::index(value));
+    return made ? read(made.get()) : -1;
+}
+
+/// False with an exception set when it is none or does not fit.
 [[nodiscard]] inline bool read_integer(const char* name, const char* wanted, PyObject* value,
                                        long long lowest, long long highest, long long& out) noexcept {
-    if (PyIndex_Check(value) == 0 || PyBool_Check(value)) return wrong(name, wanted, value);
-    const ref number = ref::take(call::index(value));
-    if (!number) return false;
-    int overflow = 0;
-    out = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
-    if (overflow != 0 || out < lowest || out > highest) return wrong(name, wanted, value);
-    return out != -1 || PyErr_Occurred() == nullptr;
+    const int answer = as_integer(value, lowest, highest, out);
+    return answer > 0 || (answer == 0 && wrong(name, wanted, value));
 }
 
 [[nodiscard]] inline bool read_pair(const char* name, const char* wanted, PyObject* value, long long lowest,
                                     long long highest, long long (&out)[2]) noexcept {
     if (!PyTuple_Check(value) || PyTuple_GET_SIZE(value) != 2) return wrong(name, wanted, value);
-    if (PyLong_CheckExact(PyTuple_GET_ITEM(value, 0)) && PyLong_CheckExact(PyTuple_GET_ITEM(value, 1)))
-        [[likely]] {  // no code of others runs: nothing has to be kept
-        for (int i = 0; i < 2; ++i) {
-            int overflow = 0;
-            out[i] = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value, i), &overflow);
-            if (overflow != 0 || out[i] < lowest || out[i] > highest) return wrong(name, wanted, value);
-        }
-        return true;
-    }
-    const ref first = ref::borrow(PyTuple_GET_ITEM(value, 0));
-    const ref second = ref::borrow(PyTuple_GET_ITEM(value, 1));
-    const auto is_integer = [](PyObject* item) { return PyIndex_Check(item) != 0 && !PyBool_Check(item); };
-    if (!is_integer(first.get()) || !is_integer(second.get())) return wrong(name, wanted, value);
-    return read_integer(name, wanted, first.get(), lowest, highest, out[0]) &&
-           read_integer(name, wanted, second.get(), lowest, highest, out[1]);
+    int answer = as_integer(PyTuple_GET_ITEM(value, 0), lowest, highest, out[0]);
+    if (answer > 0) answer = as_integer(PyTuple_GET_ITEM(value, 1), lowest, highest, out[1]);
+    return answer > 0 || (answer == 0 && wrong(name, wanted, value));
 }
 
 /// A `(type, id)` pair, as DLPack has it, or a name like 'cuda:0'.
@@ -118,48 +105,18 @@ TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept
     return true;
 }
 
-[[nodiscard]] inline bool read_max_version(PyObject* value, long& major) noexcept {
-    if (value == Py_None) return true;
-    long long pair[2] = {0, 0};
-    if (!read_pair("max_version", "None or a (major, minor) pair of integers", value, 0,
-                   std::numeric_limits<std::uint32_t>::max(), pair))
-        return false;
-    major = pair[0] == 0 ? 0 : 1;
-    return true;
-}
-
 /// Whether a keyword is this one: callers written in C use interned names, and Python interns its own.
 TENON_HOT [[nodiscard]] inline bool is_named(PyObject* name, PyObject* known, const char* text) noexcept {
     return name == known || PyUnicode_CompareWithASCIIString(name, text) == 0;
 }
 
-}  // namespace argument
-
-/// Reads the vectorcall arguments of `__dlpack__`: keywords alone. False with TypeError set otherwise.
-[[nodiscard]] inline bool read_dlpack_keywords(const interpreter& known, PyObject* const* args,
-                                               Py_ssize_t positional, PyObject* names,
-                                               dlpack_keywords& out) noexcept {
-    if (positional != 0) {
-        PyErr_SetString(PyExc_TypeError, "__dlpack__() takes keyword arguments only");
-        return false;
-    }
+/// Shows each keyword to `read(name, value)`; false at the first that it does not read.
+template <class Read>
+[[nodiscard]] bool read_keywords(PyObject* const* values, PyObject* names, Read&& read) noexcept {
     const Py_ssize_t count = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
-    for (Py_ssize_t i = 0; i < count; ++i) {
-        PyObject* const name = PyTuple_GET_ITEM(names, i);
-        bool read = false;
-        if (argument::is_named(name, known.max_version, "max_version"))
-            read = argument::read_max_version(args[i], out.major);
-        else if (argument::is_named(name, known.stream, "stream"))
-            read = argument::read_stream(args[i], out.stream);
-        else if (argument::is_named(name, known.dl_device, "dl_device"))
-            read = argument::read_device("dl_device", args[i], out.where);
-        else if (argument::is_named(name, known.copy, "copy"))
-            read = argument::read_optional_flag("copy", args[i], out.copy);
-        else
-            read = argument::unexpected("__dlpack__", name);
-        if (!read) return false;
-    }
+    for (Py_ssize_t i = 0; i < count; ++i)
+        if (!read(PyTuple_GET_ITEM(names, i), values[i])) return false;
     return true;
 }
 
-}  // namespace tenon::py
+}  // namespace tenon::py::argument

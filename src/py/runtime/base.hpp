@@ -15,3 +15,14 @@
 #include "../../tensor/shared_owner.hpp"
 #include "../../value/formats.hpp"
 #include "../../value/number.hpp"
+
+namespace tenon::py {
+
+// What DLPack's capsules are named. A capsule keeps the pointer, not the characters: these are static (F10).
+inline constexpr const char* capsule_legacy = "dltensor";
+inline constexpr const char* capsule_versioned = "dltensor_versioned";
+inline constexpr const char* capsule_used_legacy = "used_dltensor";
+inline constexpr const char* capsule_used_versioned = "used_dltensor_versioned";
+inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
+
+}  // namespace tenon::py

@@ -1,11 +1,39 @@
-// src/py/runtime/exceptions.hpp: pending exceptions of Python's: kept aside, chained, forgotten, told from
-// answers.
+// src/py/runtime/exceptions.hpp: exceptions of Python's: set without the GIL, kept aside while memory is let
+// go of, chained, forgotten, told from answers.
 #pragma once
 
-#include "attached.hpp"
 #include "base.hpp"
+#include "call.hpp"
 
 namespace tenon::py {
+
+/// What is said of it, after what was called.
+inline constexpr const char* needs_gil =
+    " needs the GIL, which this thread does not hold; call it before the GIL is released, or take it back "
+    "for the call";
+
+namespace detail {
+
+/// Runs `set`, which sets an exception, also on a thread that has let go of the GIL: the exception stands
+/// when the thread takes it back. A thread that Python knows nothing of has nowhere to keep one: there it is
+/// reported.
+template <class Set>
+void raise_attached(Set&& set) noexcept {
+    if (attached_thread_state() != nullptr) [[likely]]
+        return set();
+    if (Py_IsInitialized() == 0 || is_finalizing()) return;
+    const bool is_known = PyGILState_GetThisThreadState() != nullptr;
+    const PyGILState_STATE state = foreign_code([] { return PyGILState_Ensure(); });
+    set();
+    if (!is_known) call::write_unraisable();
+    PyGILState_Release(state);
+}
+
+TENON_COLD inline void raise_detached() noexcept {
+    raise_attached([] { PyErr_Format(PyExc_RuntimeError, "tenon: this%s", needs_gil); });
+}
+
+}  // namespace detail
 
 /// Takes the pending exception aside for its lifetime and puts it back; what was raised in between is
 /// reported as unraisable. Needs an attached thread state.
@@ -44,6 +72,32 @@ private:
     PyObject* trace_ = nullptr;
 #endif
 };
+
+namespace detail {
+
+/// Resets a tensor or a keep_alive when the scope ends, whoever has its contents by then: the owner's own
+/// code runs, and may neither see nor lose the exception that the function is about to return with.
+template <class Kept>
+class taken {
+public:
+    explicit taken(Kept& kept) noexcept : kept_(kept) {}
+    taken(const taken&) = delete;
+    taken& operator=(const taken&) = delete;
+    ~taken() {
+        std::optional<error_guard> keep;
+        // Without the GIL there is nothing to guard: what is released finds its own way to it.
+        if (owner_of(kept_) && attached_thread_state() != nullptr) keep.emplace();
+        kept_.reset();
+    }
+
+private:
+    [[nodiscard]] static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
+    [[nodiscard]] static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
+
+    Kept& kept_;
+};
+
+}  // namespace detail
 
 /// The class of an object, held. A lookup in a class may run an `__eq__` among its keys, which may give the
 /// object another class and let go of this one: whoever looks at a class more than once holds it.

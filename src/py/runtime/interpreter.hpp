@@ -7,37 +7,13 @@
 
 #include "base.hpp"
 #include "exceptions.hpp"
+#include "without_gil.hpp"
 
 #if !defined(_WIN32)
 #include <pthread.h>
 #endif
 
 namespace tenon::py {
-
-namespace detail {
-
-/// What `fn()` returns, run without the GIL.
-template <class Fn>
-[[nodiscard]] auto without_gil(Fn&& fn) noexcept {
-    return foreign_code([&] {
-        PyThreadState* const released = PyEval_SaveThread();
-        auto done = fn();
-        PyEval_RestoreThread(released);
-        return done;
-    });
-}
-
-/// For what waits without knowing of Python. With the runtime on its way out no other thread gets to run
-/// Python any more: there is nobody to let go of the GIL for.
-inline void keep_off_gil(void (*wait)(void*) noexcept, void* what) noexcept {
-    if (attached_thread_state() == nullptr || is_finalizing()) return wait(what);
-    (void)without_gil([&] {
-        wait(what);
-        return true;
-    });
-}
-
-}  // namespace detail
 
 /// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be
 /// entered.
@@ -188,17 +164,15 @@ private:
     }
     TENON_COLD static interpreter* look_up(interpreter*& seen) noexcept {
         PyInterpreterState* const state = PyInterpreterState_Get();
-        interpreter* found = find(state);
+        interpreter* found = find_from(first(), state);
         if (found == nullptr) found = create(state);
         if (found != nullptr) seen = found;
         return found;
     }
     /// By address: of the interpreters that live, no two share one.
-    static interpreter* find(const PyInterpreterState* state) noexcept {
-        const std::lock_guard hold(list_lock());
-        for (interpreter* i = list_head(); i != nullptr; i = i->next_)
-            if (i->state_ == state && !i->is_dead()) return i;
-        return nullptr;
+    static interpreter* find_from(interpreter* i, const PyInterpreterState* state) noexcept {
+        while (i != nullptr && (i->state_ != state || i->is_dead())) i = i->next_;
+        return i;
     }
 
     static interpreter* create(PyInterpreterState* state) noexcept {
@@ -217,8 +191,8 @@ private:
         }
         {
             const std::lock_guard hold(list_lock());
-            for (interpreter* i = list_head(); i != nullptr; i = i->next_)
-                if (i->state_ == state && !i->is_dead()) return i;  // another thread was first; ours idles on
+            if (interpreter* const other = find_from(list_head(), state))
+                return other;  // another thread was first; ours idles on
             fresh->next_ = list_head();
             list_head() = fresh;
         }
@@ -232,34 +206,38 @@ private:
         return fresh;
     }
 
+    struct interned_name {
+        PyObject* interpreter::* slot;
+        const char* text;
+    };
+    TENON_PRIVATE static constexpr interned_name names[] = {
+        {&interpreter::dlpack, "__dlpack__"},
+        {&interpreter::dlpack_device, "__dlpack_device__"},
+        {&interpreter::exchange_api, "__dlpack_c_exchange_api__"},
+        {&interpreter::exchange_api_1_2, "__c_dlpack_exchange_api__"},
+        {&interpreter::cuda_array_interface, "__cuda_array_interface__"},
+        {&interpreter::array_interface, "__array_interface__"},
+        {&interpreter::array_typestr, "__array_typestr__"},
+        {&interpreter::arrow_array, "__arrow_c_array__"},
+        {&interpreter::arrow_device_array, "__arrow_c_device_array__"},
+        {&interpreter::arrow_stream, "__arrow_c_stream__"},
+        {&interpreter::is_conj, "is_conj"},
+        {&interpreter::is_neg, "is_neg"},
+        {&interpreter::requires_grad, "requires_grad"},
+        {&interpreter::untyped_storage, "untyped_storage"},
+        {&interpreter::torch_dispatch, "__torch_dispatch__"},
+        {&interpreter::data_ptr, "data_ptr"},
+        {&interpreter::nbytes, "nbytes"},
+        {&interpreter::max_version, "max_version"},
+        {&interpreter::stream, "stream"},
+        {&interpreter::dl_device, "dl_device"},
+        {&interpreter::copy, "copy"},
+    };
+
     bool fill() noexcept {
-        const struct {
-            PyObject** slot;
-            const char* text;
-        } names[] = {{&dlpack, "__dlpack__"},
-                     {&dlpack_device, "__dlpack_device__"},
-                     {&exchange_api, "__dlpack_c_exchange_api__"},
-                     {&exchange_api_1_2, "__c_dlpack_exchange_api__"},
-                     {&cuda_array_interface, "__cuda_array_interface__"},
-                     {&array_interface, "__array_interface__"},
-                     {&array_typestr, "__array_typestr__"},
-                     {&arrow_array, "__arrow_c_array__"},
-                     {&arrow_device_array, "__arrow_c_device_array__"},
-                     {&arrow_stream, "__arrow_c_stream__"},
-                     {&is_conj, "is_conj"},
-                     {&is_neg, "is_neg"},
-                     {&requires_grad, "requires_grad"},
-                     {&untyped_storage, "untyped_storage"},
-                     {&torch_dispatch, "__torch_dispatch__"},
-                     {&data_ptr, "data_ptr"},
-                     {&nbytes, "nbytes"},
-                     {&max_version, "max_version"},
-                     {&stream, "stream"},
-                     {&dl_device, "dl_device"},
-                     {&copy, "copy"}};
-        for (const auto& n : names) {
-            *n.slot = PyUnicode_InternFromString(n.text);
-            if (*n.slot == nullptr) return false;
+        for (const interned_name& name : names) {
+            this->*name.slot = PyUnicode_InternFromString(name.text);
+            if (this->*name.slot == nullptr) return false;
         }
         our_version = Py_BuildValue("(ii)", 1, 3);
         only_max_version = PyTuple_Pack(1, max_version);
@@ -284,37 +262,12 @@ private:
     }
 
     void clear() noexcept {
-        PyObject** const slots[] = {&dlpack,
-                                    &dlpack_device,
-                                    &exchange_api,
-                                    &exchange_api_1_2,
-                                    &cuda_array_interface,
-                                    &array_interface,
-                                    &array_typestr,
-                                    &arrow_array,
-                                    &arrow_device_array,
-                                    &arrow_stream,
-                                    &is_conj,
-                                    &is_neg,
-                                    &requires_grad,
-                                    &untyped_storage,
-                                    &torch_dispatch,
-                                    &data_ptr,
-                                    &nbytes,
-                                    &max_version,
-                                    &stream,
-                                    &dl_device,
-                                    &copy,
-                                    &our_version,
-                                    &only_max_version,
-                                    &only_stream,
-                                    &malformed_error};
-        for (PyObject** slot : slots) call::drop(std::exchange(*slot, nullptr));
-        call::drop(producer_type.exchange(nullptr));
-        call::drop(library_functions.exchange(nullptr));
+        for (const interned_name& name : names) call::drop(std::exchange(this->*name.slot, nullptr));
+        for (PyObject** slot : {&our_version, &only_max_version, &only_stream, &malformed_error})
+            call::drop(std::exchange(*slot, nullptr));
         package.store(nullptr);
-        call::drop(package_type.exchange(nullptr));
-        call::drop(numpy_ndarray.exchange(nullptr));
+        for (auto* slot : {&producer_type, &library_functions, &package_type, &numpy_ndarray})
+            call::drop(slot->exchange(nullptr));
     }
 
     /// Two hooks: `atexit` closes the door while threads can still finish, and the interpreter's own

@@ -4,9 +4,7 @@
 #include "base.hpp"
 #include "interpreter.hpp"
 
-namespace tenon::py {
-
-namespace detail {
+namespace tenon::py::detail {
 
 // What tensors imported from Python release, each attached to the interpreter they came from (F15-F19).
 inline void release_object(void* subject, void* home) noexcept {
@@ -20,11 +18,9 @@ inline void release_object(void* subject, void* home) noexcept {
 #endif
     static_cast<interpreter*>(home)->enter([&] { call::drop(object); });
 }
-inline void release_versioned(void* subject, void* home) noexcept {
-    static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, true); });
-}
-inline void release_legacy(void* subject, void* home) noexcept {
-    static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, false); });
+template <bool Versioned>
+void release_managed(void* subject, void* home) noexcept {
+    static_cast<interpreter*>(home)->enter([&] { foreign::call_deleter(subject, Versioned); });
 }
 /// For a buffer that is held no longer than a call: the thread is attached where it began, unless it is being
 /// ended while the caller's function runs.
@@ -86,9 +82,7 @@ inline void release_kept_array(void* subject, void* home) noexcept {
     return owner.is(owner_kind::interface) ? PyTuple_GET_ITEM(held, 0) : held;
 }
 [[nodiscard]] inline keep_alive keep_managed(void* managed, bool versioned, interpreter* home) noexcept {
-    return {managed, versioned ? release_versioned : release_legacy, home, owner_kind::managed};
+    return {managed, versioned ? release_managed<true> : release_managed<false>, home, owner_kind::managed};
 }
 
-}  // namespace detail
-
-}  // namespace tenon::py
+}  // namespace tenon::py::detail

@@ -7,8 +7,8 @@
 
 namespace tenon::py {
 
-/// A question to an object, by a method without arguments or an attribute: the C function behind it is found
-/// once, where there is one, so that asking costs no attribute lookup.
+/// By a method without arguments or an attribute: asking costs no attribute lookup where there is a C
+/// function.
 class object_query {
 public:
     constexpr object_query() noexcept = default;
@@ -18,25 +18,24 @@ public:
         const ref found = ref::take(call::type_attr(type, name));
         if (!found) return query;
         query.kind_ = kind::python;
+        query.is_method_ =
+            Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
         // A descriptor borrowed from an unrelated class must do its own type check, and raise.
-        const bool fits =
-            (Py_IS_TYPE(found.get(), &PyMethodDescr_Type) || Py_IS_TYPE(found.get(), &PyGetSetDescr_Type)) &&
-            PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
-        if (fits && Py_IS_TYPE(found.get(), &PyMethodDescr_Type)) {
+        const auto is_own = [&](PyTypeObject& descriptor) {
+            return Py_IS_TYPE(found.get(), &descriptor) &&
+                   PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
+        };
+        if (is_own(PyMethodDescr_Type)) {
             const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
-            query.is_method_ = true;
-            if (def->ml_flags == METH_NOARGS) {
-                query.kind_ = kind::c_method;
-                query.method_ = def->ml_meth;
-            }
-        } else if (fits && reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset->get != nullptr) {
+            if (def->ml_flags != METH_NOARGS) return query;
+            query.kind_ = kind::c_method;
+            query.method_ = def->ml_meth;
+        } else if (is_own(PyGetSetDescr_Type)) {
             const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
+            if (def->get == nullptr) return query;
             query.kind_ = kind::c_getter;
             query.getter_ = def->get;
             query.closure_ = def->closure;
-        } else {
-            query.is_method_ =
-                Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
         }
         return query;
     }
