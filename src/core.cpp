@@ -7,12 +7,12 @@
 #include "tensor/foreign.cpp"
 #include "tensor/managed.cpp"
 #include "tensor/request.cpp"
+#include "tensor/shape.cpp"
 #include "tensor/tensor.cpp"
 #include "tensor/tensor_info.cpp"
 #include "tensor/validate.cpp"
 #include "value/device.cpp"
 #include "value/dtype.cpp"
 #include "value/error.cpp"
-#include "value/shape.cpp"
 
 #include "for_size_end.hpp"

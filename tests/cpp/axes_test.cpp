@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <vector>
 
+#include <tenon/tensor/axes.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/value/axes.hpp>
 
 #include "support.hpp"
 

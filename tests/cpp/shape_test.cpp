@@ -13,7 +13,7 @@
 #include <set>
 #include <vector>
 
-#include <tenon/value/shape.hpp>
+#include <tenon/tensor/shape.hpp>
 
 namespace tc = tenon::abi::type_code;
 using tenon::dtype;

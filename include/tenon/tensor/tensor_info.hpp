@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <tenon/value/axes.hpp>
+#include <tenon/tensor/axes.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 

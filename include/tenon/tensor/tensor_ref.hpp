@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <tenon/tensor/shape.hpp>
 #include <tenon/value/device.hpp>
-#include <tenon/value/shape.hpp>
 
 namespace tenon {
 

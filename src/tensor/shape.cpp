@@ -1,5 +1,5 @@
-// src/value/shape.cpp: whether elements of a layout may share memory.
-#include <tenon/value/shape.hpp>
+// src/tensor/shape.cpp: whether elements of a layout may share memory.
+#include <tenon/tensor/shape.hpp>
 #include "../standard.hpp"
 
 namespace tenon {

@@ -1,4 +1,4 @@
-// tenon/value/shape.hpp: sizes, spans, strides and contiguity, in arithmetic that cannot overflow.
+// tenon/tensor/shape.hpp: sizes, spans, strides and contiguity, in arithmetic that cannot overflow.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// tenon/value/axes.hpp: extents or strides as a caller writes them: `{2, 3}`, any integers, any list of them.
+// tenon/tensor/axes.hpp: extents or strides as a caller writes them: `{2, 3}`, any integers, any list of
+// them.
 #pragma once
 
 #include <concepts>
@@ -8,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/value/shape.hpp>
+#include <tenon/tensor/shape.hpp>
 
 namespace tenon {
 
