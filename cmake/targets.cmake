@@ -49,6 +49,9 @@ function(_tenon_add_engine name source)
         target_compile_options(${_engine} PRIVATE -ffunction-sections -fdata-sections $<$<BOOL:${_tenon_quiet}>:-w>)
     endif()
     target_link_libraries(${_tenon}${name} INTERFACE ${_engine})
+    # What the engine has of the standard library's templates is the module's own business, as the engine is.
+    target_link_options(${_tenon}${name} INTERFACE
+        $<$<PLATFORM_ID:Linux>:LINKER:--exclude-libs,$<TARGET_FILE_NAME:${_engine}>>)
 endfunction()
 
 _tenon_add_engine(core "${tenon_source_dir}/core.cpp")

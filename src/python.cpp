@@ -1,7 +1,13 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
 //
 // All of it is compiled for size, but for the path of every argument (acquire.cpp) and what that is made of
-// (acquired.hpp).
+// (acquired.hpp, and these of the standard library).
+#include <array>
+#include <atomic>
+#include <optional>
+#include <span>
+#include <string_view>
+
 #include "for_size.hpp"
 
 #include "standard.hpp"

@@ -44,7 +44,8 @@ TENON_INLINE result<tensor> tensor::adopt_own(const tensor_info& info, keep_aliv
 TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
     for (const std::int64_t extent : shape.values())
         if (extent < 0) return {};
-    const auto wanted = shape.is_too_long() ? std::nullopt : element_count(shape.values());
+    if (shape.is_too_long()) return {};
+    const auto wanted = element_count(shape.values());
     if (!wanted || *wanted == held) return {};
     return refused("shape", "it does not have as many elements as the vector", *wanted, held);
 }

@@ -288,6 +288,15 @@ def test_modules_of_one_project_live_side_by_side(modules):
     assert run(sys.executable, "-c", code, **ALL_THERE, PYTHONPATH=modules) == f"{[6.5] * (len(names) - 1)}\n"
 
 
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("nm") is None, reason="binutils are not installed")
+def test_a_module_shows_nothing_of_the_engine(modules):
+    """Neither what it has of the standard library's templates, which no setting of visibility hides: of its clocks, say."""
+    (module,) = modules.glob("consume_python*.so")
+    shown = run("nm", "--dynamic", "--defined-only", "--format=just-symbols", str(module)).split()
+    assert "PyInit_consume_python" in shown
+    assert [name for name in shown if "chrono" in name] == []
+
+
 @pytest.mark.parametrize("mode", rest_is_slow(["compiled once", "in the headers"], "compiled once"))
 def test_a_module_of_two_files(mode, compiler, project, prefix, tmp_path):
     options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCONSUME_COMPONENTS=again;python"]

@@ -42,11 +42,7 @@ def run(tool, monkeypatch):
         figures = {(compiler, *cell): values for compiler in COMPILERS for cell, values in GOOD.items()} | changed
 
         def make_jobs(folder, skipped):
-            jobs = [
-                tool.Job(*cell, command=values, object=values)
-                for cell, values in figures.items()
-                if cell[1] not in without
-            ]
+            jobs = [tool.Job(*cell, command=values, object=values) for cell, values in figures.items() if cell[1] not in without]
             return {name: f"{name} 1.2" for name in COMPILERS}, jobs
 
         monkeypatch.setattr(tool, "pin_to_one_core", lambda: False)
@@ -76,14 +72,17 @@ MISSED = {
     "nanobind's second": ((NB_TENON, 2, (700, 12 * KB + 1)), "nanobind + Tenon is 4097, promised at most 4096"),
     "pybind11's second": ((PB_TENON, 2, (1250, 94_097)), "pybind11 + Tenon is 4097, promised at most 4096"),
     "engine's time": ((ENGINE, 0, (6001, 1)), "Tenon's engine is 6001, promised at most 6000"),
-    "engine's size": ((ENGINE, 0, (1, 250 * KB + 1)), "Tenon's engine is 256001, promised at most 256000"),
+}
+SIZE_MISSED = {
+    "g++": ((ENGINE, 0, (1, 250 * KB + 1)), "Tenon's engine is 256001, promised at most 256000"),
+    "clang++": ((ENGINE, 0, (1, 320 * KB + 1)), "Tenon's engine is 327681, promised at most 327680"),
 }
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("missed", MISSED)
+@pytest.mark.parametrize("missed", [*MISSED, "engine's size"])
 def test_each_promise_can_be_missed(run, capsys, missed, compiler):
-    (column, functions, values), said = MISSED[missed]
+    (column, functions, values), said = MISSED.get(missed) or SIZE_MISSED[compiler]
     assert run({(compiler, column, functions): values}, "--check") == 1
     (failure,) = failures(capsys)
     assert failure.startswith(f"{compiler} 1.2, ") and failure.endswith(said)
@@ -198,12 +197,16 @@ def test_what_is_no_object_is_refused(tool, tmp_path):
         tool.bytes_of_code(other)
 
 
+#: Something that is visible whatever the file's visibility, as those of the standard library's templates are.
+SHOWN = '__attribute__((visibility("default"))) extern const char y[100000] = {1};\n'
+
+
 @needs_gcc
 def test_stripped_bytes_are_what_the_object_adds_of_what_is_used(tool, tmp_path):
-    def job(name, text):
-        return tool.Job("g++", ENGINE, 0, [], compiled(tmp_path, text, name, "-fdata-sections", "-fvisibility=hidden"))
+    def job(name, text, column=ENGINE):
+        return tool.Job("g++", column, 0, [], compiled(tmp_path, text, name, "-fdata-sections", "-fvisibility=hidden"))
 
-    user = job("user", 'extern const char x[]; __attribute__((visibility("default"))) char f(int i) { return x[i]; }\n')
+    user = job("user", 'extern const char x[]; __attribute__((visibility("default"))) char f(int i) { return x[i]; }\n', NB_TENON)
     little, much, unused = (
         tool.stripped_bytes([user, job("library", f"extern const char x[{size}] = {{1}};\n" + more)], [])
         for size, more in ((1000, ""), (101_000, ""), (1000, "extern const char y[100000] = {1};\n"))
@@ -211,3 +214,5 @@ def test_stripped_bytes_are_what_the_object_adds_of_what_is_used(tool, tmp_path)
     assert 0 <= little < 9000
     assert much - little == pytest.approx(100_000, abs=9000), "sections begin on pages"
     assert unused == little
+    shown = tool.stripped_bytes([user, job("library", "extern const char x[1000] = {1};\n" + SHOWN)], [])
+    assert shown == little, "what the engine shows is its own, and nobody uses it"
