@@ -15,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include <tenon/detail/config.hpp>  // first: flags that cannot work are said in few lines
+
 #include <tenon/bind/request.hpp>
 #include <tenon/bind/value.hpp>
 
