@@ -2,7 +2,7 @@
 // executed.
 #pragma once
 
-#include <tenon/detail/plausible.hpp>
+#include <tenon/tensor/validate.hpp>
 #include "../standard.hpp"
 
 #if defined(__linux__)

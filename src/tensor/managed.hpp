@@ -162,7 +162,7 @@ template <class Managed>
     auto* const block = detail::new_block<Managed>(info.shape().size());
     if (block == nullptr) [[unlikely]]
         return out_of_memory("managed struct");
-    auto ok = detail::validator::check(info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor},
+    auto ok = detail::validator::check({info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}},
                                        block->metadata(), t);
     if (ok) ok = can_leave_as<Managed>(t);
     if (!ok) [[unlikely]] {

@@ -27,7 +27,7 @@ TENON_INLINE result<tensor> tensor::adopt(const abi::dl_tensor& t, std::uint64_t
         made.fail(out_of_memory("shape"));
         return made;
     }
-    if (auto ok = detail::validator::check_whole(t, flags, version, made->storage(), *made); !ok)
+    if (auto ok = detail::validator::check_whole({t, flags, version}, made->storage(), *made); !ok)
         made.fail(ok.error());
     else
         made->owner_ = std::move(owner);

@@ -4,11 +4,10 @@
 
 namespace tenon::detail {
 
-TENON_COLD TENON_INLINE result<void> validator::check_whole(const abi::dl_tensor& t, std::uint64_t flags,
-                                                            abi::dl_version version, std::int64_t* storage,
+TENON_COLD TENON_INLINE result<void> validator::check_whole(const claim& said, std::int64_t* storage,
                                                             tensor_ref& out) noexcept {
-    if (auto ok = check_arrays(t); !ok) return ok;
-    return check(t, flags, version, storage, out);
+    if (auto ok = check_arrays(said.tensor); !ok) return ok;
+    return check(said, storage, out);
 }
 
 TENON_INLINE error validator::arrays_unsound(const abi::dl_tensor& t) noexcept {
@@ -74,16 +73,13 @@ TENON_INLINE error validator::arrays_unsound(const abi::dl_tensor& t) noexcept {
     return {};
 }
 
-TENON_INLINE result<void> validator::check_stored(const abi::dl_tensor& t, std::uint64_t flags,
-                                                  abi::dl_version version, const std::int64_t* storage,
+TENON_INLINE result<void> validator::check_stored(const claim& said, const std::int64_t* storage,
                                                   tensor_ref& out) noexcept {
-    const auto n = static_cast<std::size_t>(t.ndim);
-    const dtype type{t.dtype};
-    const device where{t.device};
-    if ((flags & ~abi::flag::all_known) != 0) {
-        return refused_bits("flags", "there are flag bits that DLPack 1.3 does not define",
-                            flags & ~abi::flag::all_known);
-    }
+    const auto n = static_cast<std::size_t>(said.tensor.ndim);
+    const dtype type{said.tensor.dtype};
+    const device where{said.tensor.device};
+    if (const std::uint64_t unknown = said.flags & ~abi::flag::all_known; unknown != 0)
+        return refused_bits("flags", "there are flag bits that DLPack 1.3 does not define", unknown);
     if (!is_known(type)) {
         if (auto bad = check_unknown_dtype(type); !bad) return bad;
     }
@@ -100,10 +96,10 @@ TENON_INLINE result<void> validator::check_stored(const abi::dl_tensor& t, std::
     if (*size != 0) {
         const auto span = touched_span(shape, {storage + n, n});
         if (!span) return malformed("strides", "an element lies further away than 64 bits can say");
-        const bool padded = (flags & abi::flag::subbyte_padded) != 0;
-        if (auto bad = check_reach(t, type, where, padded, *size, *span); !bad) return bad;
+        const bool padded = (said.flags & abi::flag::subbyte_padded) != 0;
+        if (auto bad = check_reach(said.tensor, type, where, padded, *size, *span); !bad) return bad;
     }
-    fill(t, flags, version, storage, *size, out);
+    fill(said, storage, *size, out);
     return {};
 }
 
@@ -120,12 +116,11 @@ TENON_INLINE bool validator::is_low_end_near(const std::int64_t* storage, std::s
     return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
 }
 
-TENON_INLINE result<void> validator::check_row_major_fully(const abi::dl_tensor& t, std::uint64_t flags,
-                                                           abi::dl_version version, std::int64_t* storage,
+TENON_INLINE result<void> validator::check_row_major_fully(const claim& said, std::int64_t* storage,
                                                            tensor_ref& out) noexcept {
-    const auto n = static_cast<std::size_t>(t.ndim);
+    const auto n = static_cast<std::size_t>(said.tensor.ndim);
     fill_row_major({storage, n}, storage + n);
-    return check_stored(t, flags, version, storage, out);
+    return check_stored(said, storage, out);
 }
 
 }  // namespace tenon::detail

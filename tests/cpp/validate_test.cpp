@@ -379,14 +379,14 @@ verdicts both_checks(spec s) {
     const abi::dl_tensor t = describe(s);
     const std::size_t n = s.shape.size();
     const auto axis = [&](std::size_t i) { return tenon::detail::raw_axis{s.shape[i], (*s.strides)[i]}; };
-    const bool quick = tenon::detail::validator::is_ordinary_layout(t, s.type.itemsize(), 0, {1, 3},
-                                                                    quickly.storage, quickly, axis);
+    const bool quick = tenon::detail::validator::is_ordinary_layout({t}, s.type.itemsize(), quickly.storage,
+                                                                    quickly, axis);
     EXPECT_TRUE(!quick || quickly.has_axes_of(s));
     std::copy(s.shape.begin(), s.shape.end(), wholly.storage);
     std::copy(s.strides->begin(), s.strides->end(), wholly.storage + n);
-    const auto whole = tenon::detail::validator::check_stored(t, 0, {1, 3}, wholly.storage, wholly);
+    const auto whole = tenon::detail::validator::check_stored({t}, wholly.storage, wholly);
     // The one after the other: all axes are there, whichever has the last word.
-    const auto both = tenon::detail::validator::check_axes(t, 0, {1, 3}, checked.storage, checked, axis);
+    const auto both = tenon::detail::validator::check_axes({t}, checked.storage, checked, axis);
     EXPECT_EQ(static_cast<bool>(both), static_cast<bool>(whole));
     EXPECT_TRUE(checked.has_axes_of(s));
     return {quick, static_cast<bool>(whole), quick ? quickly.size() : -1, whole ? wholly.size() : -1};
@@ -435,7 +435,7 @@ TEST(Validate, AnAxisThatChangesWhileItIsLookedAtIsCheckedAsItIsKept) {
             return ++looks == 1 ? tenon::detail::raw_axis{0, 1} : axis;
         };
         spec s{.data = memory, .shape = {0}, .strides = ints{1}};
-        const auto ok = tenon::detail::validator::check_axes(describe(s), 0, {1, 3}, t.storage, t, changing);
+        const auto ok = tenon::detail::validator::check_axes({describe(s)}, t.storage, t, changing);
         EXPECT_EQ(static_cast<bool>(ok), good) << axis.extent;
         EXPECT_EQ(t.storage[0], axis.extent);
         EXPECT_TRUE(!ok || t.size() == axis.extent);
@@ -693,7 +693,7 @@ TEST(Validate, EachAxisIsAskedForOnce) {
     } out;
     const abi::dl_tensor t{memory, {dc::cpu, 0}, 3, {tc::float_, 32, 1}, nullptr, nullptr, 0};
     ints asked;
-    const auto ok = tenon::detail::validator::check_axes(t, 0, {1, 3}, out.storage, out, [&](std::size_t i) {
+    const auto ok = tenon::detail::validator::check_axes({t}, out.storage, out, [&](std::size_t i) {
         asked.push_back(static_cast<std::int64_t>(i));
         const bool first = asked.size() <= 3;
         return tenon::detail::raw_axis{first ? 2 : -1, first ? std::int64_t{4} >> i : int64_lowest};

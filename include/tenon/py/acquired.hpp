@@ -18,26 +18,24 @@ public:
     acquired& operator=(const acquired&) = delete;
 
     /// Copies and checks a description; `owner` says what keeps it alive (none while only borrowed).
-    [[nodiscard]] result<void> admit(const abi::dl_tensor& t, std::uint64_t flags,
-                                     abi::dl_version version) noexcept {
-        return tenon::detail::validator::check_whole(t, flags, version, storage, *this);
+    [[nodiscard]] result<void> admit(const tenon::detail::claim& said) noexcept {
+        return tenon::detail::validator::check_whole(said, storage, *this);
     }
     /// The same, inlined: for the path of every argument.
-    TENON_HOT [[nodiscard]] result<void> admit_here(const abi::dl_tensor& t, std::uint64_t flags,
-                                                    abi::dl_version version) noexcept {
-        if (auto ok = tenon::detail::validator::check_arrays(t); !ok) [[unlikely]]
+    TENON_HOT [[nodiscard]] result<void> admit_here(const tenon::detail::claim& said) noexcept {
+        if (auto ok = tenon::detail::validator::check_arrays(said.tensor); !ok) [[unlikely]]
             return ok;
-        return tenon::detail::validator::check(t, flags, version, storage, *this);
+        return tenon::detail::validator::check(said, storage, *this);
     }
     /// The same when shape and strides have been written to `storage` already.
-    [[nodiscard]] result<void> admit_stored(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
-        return tenon::detail::validator::check_stored(t, flags, {0, 0}, storage, *this);
+    [[nodiscard]] result<void> admit_stored(const tenon::detail::claim& said) noexcept {
+        return tenon::detail::validator::check_stored(said, storage, *this);
     }
-    /// The same when the axes come from `axis(i)`. None of these protocols states a DLPack version.
+    /// The same when the axes come from `axis(i)`.
     template <class Axis>
-    TENON_HOT [[nodiscard]] result<void> admit_axes(const abi::dl_tensor& t, std::uint64_t flags,
+    TENON_HOT [[nodiscard]] result<void> admit_axes(const tenon::detail::claim& said,
                                                     Axis&& axis) noexcept {
-        return tenon::detail::validator::check_axes(t, flags, {0, 0}, storage, *this, axis);
+        return tenon::detail::validator::check_axes(said, storage, *this, axis);
     }
 
     /// Where the memory is ready; none stated means the default stream.

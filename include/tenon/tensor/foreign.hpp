@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <tenon/detail/plausible.hpp>
-#include <tenon/value/error.hpp>
+#include <tenon/tensor/validate.hpp>
 
 namespace tenon {
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include <tenon/detail/plausible.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
@@ -12,6 +11,30 @@
 namespace tenon {
 
 namespace detail {
+
+/// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
+/// beyond the addresses that a program can have (56 bits on x86-64); on other machines the upper bits may be
+/// a tag.
+inline bool is_implausible(const void* p) noexcept {
+    constexpr std::uintptr_t lowest = 4096;
+#if defined(__x86_64__) || defined(_M_X64)
+    return reinterpret_cast<std::uintptr_t>(p) - lowest >= (std::uintptr_t{1} << 56U) - lowest;
+#else
+    return reinterpret_cast<std::uintptr_t>(p) < lowest;
+#endif
+}
+/// The same of a function, which need not be there.
+template <class Function>
+[[nodiscard]] bool is_implausible_function(Function* f) noexcept {
+    return f != nullptr && is_implausible(reinterpret_cast<const void*>(f));
+}
+
+/// What a producer says of its tensor: good for one check. A protocol without versions states 0.0.
+struct claim {
+    const abi::dl_tensor& tensor;
+    std::uint64_t flags = 0;
+    abi::dl_version version{0, 0};
+};
 
 /// One axis of a description, as it came.
 struct raw_axis {
@@ -34,36 +57,34 @@ struct validator {
 
     /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 *
     /// ndim values), null strides as row-major ones.
-    TENON_HOT [[nodiscard]] static result<void> check(const abi::dl_tensor& t, std::uint64_t flags,
-                                                      abi::dl_version version, std::int64_t* storage,
+    TENON_HOT [[nodiscard]] static result<void> check(const claim& said, std::int64_t* storage,
                                                       tensor_ref& out) noexcept {
-        if (t.strides == nullptr && t.ndim != 0) return check_row_major(t, flags, version, storage, out);
-        return check_axes(t, flags, version, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
+        const abi::dl_tensor& t = said.tensor;
+        if (t.strides == nullptr && t.ndim != 0) return check_row_major(said, storage, out);
+        return check_axes(said, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
             return raw_axis{read(t.shape, i), read(t.strides, i)};
         });
     }
 
     /// Both, out of line.
-    [[nodiscard]] TENON_API static result<void> check_whole(const abi::dl_tensor& t, std::uint64_t flags,
-                                                            abi::dl_version version, std::int64_t* storage,
+    [[nodiscard]] TENON_API static result<void> check_whole(const claim& said, std::int64_t* storage,
                                                             tensor_ref& out) noexcept;
 
-    /// The same for a description whose axes come from `axis(i)`. `t.shape` and `t.strides` are not looked
+    /// The same for a description whose axes come from `axis(i)`. Its own shape and strides are not looked
     /// at. An axis may be asked for twice, and it is the last answer that is checked and kept.
     template <class Axis>
-    TENON_HOT [[nodiscard]] static result<void> check_axes(const abi::dl_tensor& t, std::uint64_t flags,
-                                                           abi::dl_version version, std::int64_t* storage,
+    TENON_HOT [[nodiscard]] static result<void> check_axes(const claim& said, std::int64_t* storage,
                                                            tensor_ref& out, Axis&& axis) noexcept {
-        const bool ordinary_kind = is_ordinary_kind(t, flags);
-        if (is_ordinary_layout(t, dtype(t.dtype).itemsize(), flags, version, storage, out, axis) &&
-            ordinary_kind) [[likely]]
+        const bool ordinary_kind = is_ordinary_kind(said);
+        if (is_ordinary_layout(said, dtype(said.tensor.dtype).itemsize(), storage, out, axis) && ordinary_kind)
+            [[likely]]
             return {};
         // All axes anew: what was read before is not used.
-        const auto n = static_cast<std::size_t>(t.ndim);
+        const auto n = static_cast<std::size_t>(said.tensor.ndim);
         for (std::size_t i = 0; i < n; ++i) (void)store_axis(storage, n, i, axis);
         // In memory for this call alone: on the other path it stays in registers.
-        const abi::dl_tensor whole = t;
-        return check_stored(whole, flags, version, storage, out);
+        const abi::dl_tensor whole = said.tensor;
+        return check_stored({whole, said.flags, said.version}, storage, out);
     }
 
     /// Copies the axes to `storage` and, if the layout is an ordinary one, describes the tensor in `out`.
@@ -71,11 +92,10 @@ struct validator {
     /// 64 bits can say. False says nothing else, and then some axes may not have been copied. Dtype, device
     /// and flags are taken as they come, with elements of at most 16 bytes.
     template <class Axis>
-    TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const abi::dl_tensor& t, std::int64_t itemsize,
-                                                           std::uint64_t flags, abi::dl_version version,
+    TENON_HOT [[nodiscard]] static bool is_ordinary_layout(const claim& said, std::int64_t itemsize,
                                                            std::int64_t* storage, tensor_ref& out,
                                                            Axis&& axis) noexcept {
-        const auto n = static_cast<std::size_t>(t.ndim);
+        const auto n = static_cast<std::size_t>(said.tensor.ndim);
         std::int64_t size = 1;
         std::int64_t far = 0;  // how far each axis reaches, or-ed
         for (std::size_t i = 0; i < n; ++i) {
@@ -87,14 +107,14 @@ struct validator {
                 return false;
             far |= reach;
         }
-        const auto address = reinterpret_cast<std::uintptr_t>(t.data);
-        if (!is_near(size, address, t.byte_offset)) [[unlikely]]
+        const auto address = reinterpret_cast<std::uintptr_t>(said.tensor.data);
+        if (!is_near(size, address, said.tensor.byte_offset)) [[unlikely]]
             return false;
         // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
         if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
             (far > 0 || !is_low_end_near(storage, n, itemsize, address))) [[unlikely]]
             return false;
-        fill(t, flags, version, storage, size, out);
+        fill(said, storage, size, out);
         return true;
     }
 
@@ -112,8 +132,7 @@ struct validator {
     static void set_stream(tensor_ref& t, void* stream) noexcept { t.stream_ = stream; }
 
     /// The whole check, of any description, over a copy in `storage`.
-    [[nodiscard]] TENON_API static result<void> check_stored(const abi::dl_tensor& t, std::uint64_t flags,
-                                                             abi::dl_version version,
+    [[nodiscard]] TENON_API static result<void> check_stored(const claim& said,
                                                              const std::int64_t* storage,
                                                              tensor_ref& out) noexcept;
 
@@ -149,25 +168,26 @@ private:
         return static_cast<std::int64_t>(static_cast<std::uint64_t>(extent) - 1U);
     }
 
-    TENON_HOT static bool is_ordinary_kind(const abi::dl_tensor& t, std::uint64_t flags) noexcept {
-        const dtype type{t.dtype};
-        return is_known(type) && !type.is_subbyte() && (flags & ~abi::flag::all_known) == 0 &&
-               static_cast<std::uint32_t>(t.device.device_type) - 1U < 2U &&  // CPU, CUDA
-               t.device.device_id >= 0;
+    TENON_HOT static bool is_ordinary_kind(const claim& said) noexcept {
+        const dtype type{said.tensor.dtype};
+        return is_known(type) && !type.is_subbyte() && (said.flags & ~abi::flag::all_known) == 0 &&
+               static_cast<std::uint32_t>(said.tensor.device.device_type) - 1U < 2U &&  // CPU, CUDA
+               said.tensor.device.device_id >= 0;
     }
 
-    TENON_HOT static void fill(const abi::dl_tensor& t, std::uint64_t flags, abi::dl_version version,
-                               const std::int64_t* storage, std::int64_t size, tensor_ref& out) noexcept {
+    TENON_HOT static void fill(const claim& said, const std::int64_t* storage, std::int64_t size,
+                               tensor_ref& out) noexcept {
+        const abi::dl_tensor& t = said.tensor;
         out.base_ = t.data;
         out.byte_offset_ = t.byte_offset;
         out.shape_ = storage;
         out.strides_ = storage + t.ndim;
         out.size_ = size;
-        out.flags_ = flags;
+        out.flags_ = said.flags;
         out.ndim_ = t.ndim;
         out.dtype_ = t.dtype;
         out.device_ = t.device;
-        out.version_ = version;
+        out.version_ = said.version;
         out.stream_ = nullptr;
     }
 
@@ -179,10 +199,9 @@ private:
     }
 
     /// Row-major strides reach no further than the product of the extents: no step has to be looked at.
-    TENON_HOT [[nodiscard]] static result<void> check_row_major(const abi::dl_tensor& t, std::uint64_t flags,
-                                                                abi::dl_version version,
-                                                                std::int64_t* storage,
+    TENON_HOT [[nodiscard]] static result<void> check_row_major(const claim& said, std::int64_t* storage,
                                                                 tensor_ref& out) noexcept {
+        const abi::dl_tensor& t = said.tensor;
         const auto n = static_cast<std::size_t>(t.ndim);
         std::int64_t size = 1;
         bool ordinary = true;
@@ -193,17 +212,15 @@ private:
             ordinary &= !mul_overflows(size, extent, size) && one_less(extent) >= 0;
         }
         if (ordinary && is_near(size, reinterpret_cast<std::uintptr_t>(t.data), t.byte_offset) &&
-            is_ordinary_kind(t, flags)) [[likely]] {
-            fill(t, flags, version, storage, size, out);
+            is_ordinary_kind(said)) [[likely]] {
+            fill(said, storage, size, out);
             return {};
         }
-        return check_row_major_fully(t, flags, version, storage, out);
+        return check_row_major_fully(said, storage, out);
     }
 
     /// `storage` has the extents already.
-    [[nodiscard]] TENON_API static result<void> check_row_major_fully(const abi::dl_tensor& t,
-                                                                      std::uint64_t flags,
-                                                                      abi::dl_version version,
+    [[nodiscard]] TENON_API static result<void> check_row_major_fully(const claim& said,
                                                                       std::int64_t* storage,
                                                                       tensor_ref& out) noexcept;
 };

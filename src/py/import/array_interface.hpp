@@ -35,7 +35,7 @@ namespace tenon::py::array_interface {
         return a.give_up(malformed("data", "the buffer's address is null"));
     void* const first = held->buf != nullptr ? static_cast<char*>(held->buf) + offset : nullptr;
     const std::uint64_t flags = held->readonly != 0 || a.plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = a.out.admit_stored(without_axes(first, said.ndim, said.type), flags); !ok)
+    if (auto ok = a.out.admit_stored({without_axes(first, said.ndim, said.type), flags}); !ok)
         return a.give_up(ok.error());
     if (a.out.empty()) return outcome::taken;
     // Validated: these products fit. Nothing is added to them, since a sum might not.

@@ -80,8 +80,8 @@ inline void release_array(void* subject, void* home) noexcept {
 [[nodiscard]] inline result<void> admit(const layout::item_type& type, const layout::elements& found,
                                         device where, acquired& out) noexcept {
     const std::int32_t rank = layout::fill_axes(type, found.length, out.storage);
-    return out.admit_stored(without_axes(const_cast<void*>(found.data), rank, type.type, where),
-                            abi::flag::read_only);
+    return out.admit_stored(
+        {without_axes(const_cast<void*>(found.data), rank, type.type, where), abi::flag::read_only});
 }
 
 /// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On

@@ -120,7 +120,7 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     bool whole_steps = true;
     if (b.strides != nullptr) {
         const element_steps steps(b.itemsize);
-        auto ok = out.admit_axes(t, flags, [&](std::size_t i) {
+        auto ok = out.admit_axes({t, flags}, [&](std::size_t i) {
             const std::int64_t n_here = extent(i);
             whole_steps &= steps.are_whole(b.strides[i]) || n_here <= 1;
             return tenon::detail::raw_axis{n_here, steps.count(b.strides[i])};
@@ -129,7 +129,7 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     } else {
         for (std::size_t i = 0; i < n; ++i) out.storage[i] = extent(i);
         fill_row_major({out.storage, n}, out.storage + n);
-        if (auto ok = out.admit_stored(t, flags); !ok) return ok.error();
+        if (auto ok = out.admit_stored({t, flags}); !ok) return ok.error();
     }
     if (!whole_steps && !out.empty()) return broken_step(out.shape(), b.strides, b.itemsize);
     if (out.nbytes() != b.len)

@@ -40,10 +40,8 @@ namespace tenon::py::dlpack {
     if (!options.is_met_by(device(seen->tensor.device)))
         return detail::elsewhere(device(seen->tensor.device), options);
     const bool is_trusted = versioned || options.trust_legacy;
-    if (auto ok = out.admit(seen->tensor, is_trusted ? seen->flags : seen->flags | abi::flag::read_only,
-                            seen->version);
-        !ok)
-        return ok;
+    const std::uint64_t flags = is_trusted ? seen->flags : seen->flags | abi::flag::read_only;
+    if (auto ok = out.admit({seen->tensor, flags, seen->version}); !ok) return ok;
     out.add_marks(versioned ? tenon::detail::marks_of(static_cast<abi::managed_tensor_versioned*>(managed))
                             : tenon::detail::marks_of(static_cast<abi::managed_tensor*>(managed)));
     // Whoever handed it out as a legacy struct lets others have it so; but what a caller trusts to be

@@ -166,7 +166,7 @@ struct loan {
     received.disown();
     if (!seen) return seen.error();
     const std::uint64_t flags = l.terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
-    if (auto admitted = l.out.admit(seen->tensor, flags, seen->version); !admitted) return admitted;
+    if (auto admitted = l.out.admit({seen->tensor, flags, seen->version}); !admitted) return admitted;
     l.out.add_marks(tenon::detail::marks_of(managed));
     if (told == verdict::needs_grad) l.out.mark_gradient();
     if (!note_current_stream(*l.terms.table, false, l.out)) return outcome::raised;
@@ -187,7 +187,7 @@ TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, table_terms te
         if (PyErr_Occurred() != nullptr) return outcome::raised;
     }
     const std::uint64_t flags = terms.immutable ? abi::flag::read_only : 0;
-    if (auto ok = out.admit_here(t, flags, terms.table->header.version); !ok) [[unlikely]]
+    if (auto ok = out.admit_here({t, flags, terms.table->header.version}); !ok) [[unlikely]]
         return ok;
     return outcome::taken;
 }

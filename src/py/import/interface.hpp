@@ -177,7 +177,7 @@ namespace detail {
 [[nodiscard]] inline outcome keep_described(attempt& a, const interface_description& said, device where,
                                             PyObject* interface) noexcept {
     const std::uint64_t flags = said.read_only || a.plan.immutable ? abi::flag::read_only : 0;
-    if (auto ok = a.out.admit_stored(without_axes(said.address, said.ndim, said.type, where), flags); !ok)
+    if (auto ok = a.out.admit_stored({without_axes(said.address, said.ndim, said.type, where), flags}); !ok)
         return ok;
     a.out.owner = detail::keep_interface(a.obj, interface, &a.here);
     return a.out.owner ? outcome::taken : outcome::raised;

@@ -174,7 +174,7 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     }
     if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
     std::int64_t steps = 0;
-    const auto ok = out.admit_axes(numpy_abi::describe(a, element.type), flags,
+    const auto ok = out.admit_axes({numpy_abi::describe(a, element.type), flags},
                                    numpy_abi::axes_of(a, element.shift, steps));
     if (!ok) return ok;
     if (!numpy_abi::are_whole(steps, element.shift) && !out.empty())
