@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "../../src/gpu/device_memory.hpp"
 #include "support.hpp"
 
 namespace {
