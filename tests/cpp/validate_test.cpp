@@ -379,8 +379,8 @@ verdicts both_checks(spec s) {
     const abi::dl_tensor t = describe(s);
     const std::size_t n = s.shape.size();
     const auto axis = [&](std::size_t i) { return tenon::detail::raw_axis{s.shape[i], (*s.strides)[i]}; };
-    const bool quick = tenon::detail::validator::is_ordinary_layout({t}, s.type.itemsize(), quickly.storage,
-                                                                    quickly, axis);
+    const bool quick =
+        tenon::detail::validator::is_ordinary_layout({t}, s.type.itemsize(), quickly.storage, quickly, axis);
     EXPECT_TRUE(!quick || quickly.has_axes_of(s));
     std::copy(s.shape.begin(), s.shape.end(), wholly.storage);
     std::copy(s.strides->begin(), s.strides->end(), wholly.storage + n);

@@ -33,8 +33,7 @@ public:
     }
     /// The same when the axes come from `axis(i)`.
     template <class Axis>
-    TENON_HOT [[nodiscard]] result<void> admit_axes(const tenon::detail::claim& said,
-                                                    Axis&& axis) noexcept {
+    TENON_HOT [[nodiscard]] result<void> admit_axes(const tenon::detail::claim& said, Axis&& axis) noexcept {
         return tenon::detail::validator::check_axes(said, storage, *this, axis);
     }
 

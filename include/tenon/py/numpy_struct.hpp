@@ -119,8 +119,9 @@ TENON_HOT [[nodiscard]] inline bool borrow_quickly(PyObject* obj, acquired& out)
         return false;
     std::int64_t steps = 0;
     return tenon::detail::validator::is_ordinary_layout(
-               {numpy_abi::describe(a, element.type), numpy_abi::flags_of(a)}, std::int64_t{1} << element.shift,
-               out.storage, out, numpy_abi::axes_of(a, element.shift, steps)) &&
+               {numpy_abi::describe(a, element.type), numpy_abi::flags_of(a)},
+               std::int64_t{1} << element.shift, out.storage, out,
+               numpy_abi::axes_of(a, element.shift, steps)) &&
            numpy_abi::are_whole(steps, element.shift);
 }
 

@@ -76,8 +76,8 @@ struct validator {
     TENON_HOT [[nodiscard]] static result<void> check_axes(const claim& said, std::int64_t* storage,
                                                            tensor_ref& out, Axis&& axis) noexcept {
         const bool ordinary_kind = is_ordinary_kind(said);
-        if (is_ordinary_layout(said, dtype(said.tensor.dtype).itemsize(), storage, out, axis) && ordinary_kind)
-            [[likely]]
+        if (is_ordinary_layout(said, dtype(said.tensor.dtype).itemsize(), storage, out, axis) &&
+            ordinary_kind) [[likely]]
             return {};
         // All axes anew: what was read before is not used.
         const auto n = static_cast<std::size_t>(said.tensor.ndim);
@@ -132,8 +132,7 @@ struct validator {
     static void set_stream(tensor_ref& t, void* stream) noexcept { t.stream_ = stream; }
 
     /// The whole check, of any description, over a copy in `storage`.
-    [[nodiscard]] TENON_API static result<void> check_stored(const claim& said,
-                                                             const std::int64_t* storage,
+    [[nodiscard]] TENON_API static result<void> check_stored(const claim& said, const std::int64_t* storage,
                                                              tensor_ref& out) noexcept;
 
 private:

@@ -106,8 +106,8 @@ private:
         if (is_one_capturing(all.free, *d, where, false)) return 1;
         if (attached_thread_state() == nullptr) return 0;
         const error_guard keep;
-        const bool is_one = is_one_capturing(all.tables, *d, where, true) ||
-                            is_one_capturing(all.functions, *d, where, true);
+        const bool is_one =
+            is_one_capturing(all.tables, *d, where, true) || is_one_capturing(all.functions, *d, where, true);
         return is_one ? 1 : 0;
     }
 };
