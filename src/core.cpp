@@ -1,4 +1,7 @@
 // src/core.cpp: the engine's half that needs no Python, in one piece: compiled once in each project.
+// First: flags that cannot work are said in few lines.
+#include <tenon/detail/config.hpp>
+
 #include "for_size.hpp"
 
 #include "gpu/stream.cpp"
