@@ -49,8 +49,8 @@ CXX_FILES = $(shell find include src python tests bench examples fuzz tools \
 PYTHON_FILES := python tests tools bench examples
 
 .PHONY: help demo test test-rest test-all test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers \
-	test-asan test-asan-cpp test-asan-python bench-quick bench-compile bench-gpu bench-gpu-here check check-format check-tidy \
-	check-python check-layers check-foreign-code check-headers fmt clean FORCE
+	test-asan test-asan-cpp test-asan-python bench-quick bench-instructions bench-compile bench-gpu bench-gpu-here check \
+	check-format check-tidy check-python check-layers check-foreign-code check-headers fmt clean FORCE
 
 help: ## list the targets
 	@echo 'make TARGET [PYTHON=python3.13] [LIBS="numpy torch"]'; echo
@@ -200,12 +200,20 @@ test-asan-python: $(ASAN)/.package $(VENV)/.libs-done $(VENV)/.tools-build $(VEN
 
 # --- benchmarks -----------------------------------------------------------------------------------
 
+BENCH_CONFIGURE = $(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/bench -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_BENCH=ON \
+	-DTENON_BUILD_TESTS=OFF -DTENON_BENCH_DIR=$(CURDIR)/$(BUILD)/bench/modules
+
 bench-quick: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-bench ## time both ways across against the peers
 	$(call say,building the benchmarks and running bench/quick.py)
-	@$(CMAKE) $(CMAKE_FLAGS) -B $(BUILD)/bench -DCMAKE_BUILD_TYPE=Release -DTENON_BUILD_BENCH=ON \
-		-DTENON_BUILD_TESTS=OFF -DTENON_BENCH_DIR=$(CURDIR)/$(BUILD)/bench/modules > /dev/null
+	@$(BENCH_CONFIGURE) > /dev/null
 	@$(CMAKE) --build $(BUILD)/bench
 	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/quick.py $(BENCH_ARGS)
+
+bench-instructions: $(VENV)/.libs-done $(VENV)/.tools-build ## count the instructions of a borrowed argument, by callgrind
+	$(call say,building the benchmark's module and running bench/instructions.py)
+	@$(BENCH_CONFIGURE) > /dev/null
+	@$(CMAKE) --build $(BUILD)/bench --target bench_tenon
+	@PYTHONPATH=$(BUILD)/bench/modules $(PY) bench/instructions.py $(BENCH_ARGS)
 
 bench-compile: $(VENV)/.made-$(VERSION) $(VENV)/.tools-bench ## time compiling modules, and count their code, against the peers'
 	$(call say,running bench/compile_time.py)
