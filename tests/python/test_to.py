@@ -165,6 +165,7 @@ def test_a_refusal_has_the_reason_the_fix_and_the_librarys_own_words():
 
 def test_a_cast_is_written_for_the_tensor():
     need("torch")
+    need("ml_dtypes")  # by whose name NumPy makes the cast
     with pytest.raises(BufferError, match=r'torch has no element type float8_e3m4; t\.numpy\(\)\.astype\("float32"\)'):
         memory(dtype="float8_e3m4").torch()
 
