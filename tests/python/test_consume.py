@@ -299,13 +299,15 @@ def test_a_module_shows_nothing_of_the_engine(modules):
 
 @pytest.mark.parametrize("mode", rest_is_slow(["compiled once", "in the headers"], "compiled once"))
 def test_a_module_of_two_files(mode, compiler, project, prefix, tmp_path):
-    options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCONSUME_COMPONENTS=again;python"]
+    names = ["python"] if mode == "compiled once" else ["python", *BINDERS]  # which have been seen with the engine apart
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCONSUME_COMPONENTS=again;{';'.join(names)}"]
     if mode == "in the headers":
         options.append("-DTENON_HEADER_ONLY=ON")
     output = built_by(compiler, project, tmp_path, *options)
     assert times_compiled("python.cpp", output) == (mode == "compiled once")
-    code = "import array, consume_again as a, consume_python as p; print(p.sum(a.again(array.array('f', [1, 2, 3.5]))))"
-    assert run(sys.executable, "-c", code, **ALL_THERE, PYTHONPATH=tmp_path) == "6.5\n"
+    for name in names:
+        code = f"import array, consume_again as a, consume_{name} as m; print(m.sum(a.again(array.array('f', [1, 2, 3.5]))))"
+        assert run(sys.executable, "-c", code, **ALL_THERE, PYTHONPATH=tmp_path) == "6.5\n"
 
 
 @pytest.mark.parametrize("way", ["add_subdirectory", "FetchContent"])
