@@ -15,6 +15,8 @@ namespace tenon::module {
 /// Whether a function has been given as many arguments as it wants; TypeError otherwise.
 [[nodiscard]] bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept;
 
+/// The type `Tensor`: a new reference, or null with an exception set.
+PyObject* make_tensor_type() noexcept;
 /// The type of what memory with a deleter belongs to: a new reference, or null with an exception set.
 PyObject* make_memory_type(PyObject* module) noexcept;
 /// The same as this module has it: borrowed.

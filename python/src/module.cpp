@@ -158,13 +158,13 @@ int exec(PyObject* module) noexcept {
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) return -1;
     here->is_package.store(true);  // before there is any Tensor
-    PyTypeObject* const type = py::producer_type();
+    PyObject* const type = py::interpreter::make_once(here->producer_type, make_tensor_type);
     PyObject* const malformed_error = type != nullptr ? py::exception_type(errc::malformed) : nullptr;
     if (malformed_error == nullptr) return -1;
     const py::ref dtypes = py::ref::take(dtype_table());
     const py::ref libraries = py::ref::take(library_table());
     const std::pair<const char*, PyObject*> values[] = {
-        {"Tensor", reinterpret_cast<PyObject*>(type)},
+        {"Tensor", type},
         {"MalformedError", malformed_error},
         {"DTYPES", dtypes.get()},
         {"LIBRARIES", libraries.get()},

@@ -53,10 +53,7 @@ TENON_API int get_buffer(source, PyObject* self, Py_buffer* view, int flags) noe
 TENON_API void release_buffer(source, PyObject* self, Py_buffer* view) noexcept;
 TENON_API PyObject* as_int(source, PyObject* self) noexcept;
 TENON_API PyObject* as_float(source, PyObject* self) noexcept;
-// Only Tensor itself can be asked for these.
-TENON_API PyObject* as_complex(source, PyObject* self, PyObject*) noexcept;
-TENON_API int as_bool(source, PyObject* self) noexcept;
-TENON_API PyObject* as_index(source, PyObject* self) noexcept;
+TENON_API int as_bool(source, PyObject* self) noexcept;  // only Tensor itself can be asked for this
 TENON_API int table_own(source, void* obj, abi::managed_tensor_versioned** out) noexcept;
 TENON_API int table_borrow(source, void* obj, abi::dl_tensor* out) noexcept;
 }  // namespace answer

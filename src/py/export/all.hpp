@@ -9,7 +9,6 @@
 #include "make_by_table.hpp"
 #include "makers.hpp"
 #include "numpy.hpp"
-#include "package.hpp"
-#include "producer_type.hpp"
 #include "protocols.hpp"
+#include "tensor_type.hpp"
 #include "values.hpp"

@@ -1,8 +1,9 @@
 // src/py/export/tensor_type.cpp: the Python type `Tensor`: a tensor that any library can read, as often as it
 // likes.
 //
-// There is one, the package's. A module hands tensors to it by a C table, so that any two compilers and
-// versions get along. Where the package cannot be imported, a type of the module's own stands in for it.
+// There is one, the package's. A module finds it once, and hands tensors to it by a C table, so that any two
+// compilers and versions get along. Where the package cannot be imported, a type of the module's own stands
+// in for it.
 #include "all.hpp"
 
 #include <structmember.h>  // the members of types, which 3.12 moved into Python.h
@@ -11,13 +12,19 @@ namespace tenon::py {
 
 namespace detail {
 
-/// A function of `answer` for Tensor.
-template <auto Function>
-inline constexpr auto answer_of_tensor TENON_PRIVATE = bound_answer<tensor_source::source, Function>::call;
+// --- the type ---------------------------------------------------------------------------------------
 
-/// Python would take an index for a length.
-inline PyObject* tensor_as_bytes(PyObject* self, PyObject*) noexcept {
-    return foreign_code([&] { return PyBytes_FromObject(self); });
+/// The owner as the collector may see it. Before 3.13 it would clear a memoryview that still lends its
+/// buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a `__buffer__`
+/// and it.
+[[nodiscard]] inline PyObject* visible_owner(const tensor_object& t) noexcept {
+    PyObject* const owner = t.referenced != nullptr ? t.referenced : referenced_by(t.held.owner());
+#if PY_VERSION_HEX < 0x030D0000
+    if (owner != nullptr &&
+        (PyMemoryView_Check(owner) || std::strcmp(Py_TYPE(owner)->tp_name, "_buffer_wrapper") == 0))
+        return nullptr;
+#endif
+    return owner;
 }
 
 /// There is no tp_clear, as for tuples: a Tensor cannot be changed, so a cycle through it goes through
@@ -41,58 +48,6 @@ inline void dealloc_tensor(PyObject* self) noexcept {
     Py_DECREF(type);
 }
 
-/// A property: what `Read` makes of the tensor.
-template <auto Read>
-PyObject* tensor_property(PyObject* self, void*) noexcept {
-    try {
-        return Read(as_tensor_object(self)->held);
-    } catch (const std::bad_alloc&) {
-        return PyErr_NoMemory();
-    }
-}
-
-template <auto Read>
-constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept {
-    return {name, tensor_property<Read>, nullptr, doc, nullptr};
-}
-
-/// "numpy.ndarray", "bytes": the package and the class.
-[[nodiscard]] inline std::string short_type_name(PyObject* obj) {
-    const ref held = class_of(obj);
-    PyTypeObject* const type = as_type(held);
-    const std::string package = defining_package(type);
-    const std::string_view full = type->tp_name;
-    const std::string_view last = full.substr(full.rfind('.') + 1);
-    return (package == "builtins" || package == full ? "" : package + ".") + std::string(last);
-}
-
-[[nodiscard]] inline std::string describe_in_words(PyObject* self) {
-    const tensor& t = as_tensor_object(self)->held;
-    const auto list = [](extents values) {
-        std::string out = "(";
-        for (std::size_t i = 0; i < values.size(); ++i)
-            out += (i != 0 ? ", " : "") + std::to_string(values[i]);
-        return out + (values.size() == 1 ? ",)" : ")");
-    };
-    std::string out = Py_TYPE(self)->tp_name + ("(shape=" + list(t.shape())) + ", dtype=" + name(t.dtype()) +
-                      ", device=" + name(t.device());
-    if (!t.is_c_contiguous()) out += ", strides=" + list(t.strides());
-    if (t.is_read_only()) out += ", readonly";
-    if (PyObject* const owner = root_owner_of(*as_tensor_object(self)); owner != nullptr && owner != Py_None)
-        out += ", owner=" + short_type_name(owner);
-    return out + ")";
-}
-
-inline PyObject* repr_of_tensor(PyObject* self) noexcept try {
-    return text_of(describe_in_words(self));
-} catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-}
-inline PyObject* owner_of_tensor(PyObject* self, void*) noexcept {
-    PyObject* const owner = root_owner_of(*as_tensor_object(self));
-    return ref::borrow(owner != nullptr ? owner : Py_None).release();
-}
-
 inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
     const tensor& t = as_tensor_object(self)->held;
     if (t.ndim() > 0) return static_cast<Py_ssize_t>(t.shape(0));
@@ -100,28 +55,66 @@ inline Py_ssize_t length_of_tensor(PyObject* self) noexcept {
     return -1;
 }
 
-/// NumPy's own word for the element type: NumPy asks for it where `dtype` is a name. TypeError where it has
-/// none.
-[[nodiscard]] inline PyObject* numpy_dtype_of(const tensor& t) noexcept {
+TENON_INLINE PyObject* numpy_dtype_of(const tensor_object& t) noexcept {
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
-    const dtype type = t.dtype();
-    const bool padded = t.is_subbyte_padded();
-    const auto functions = numpy_abi::functions::find(*here);
-    PyObject* const made = functions ? numpy::descriptor_for(type, padded, *functions) : nullptr;
-    if (made != nullptr || PyErr_ExceptionMatches(PyExc_BufferError) == 0) return made;
-    const ref refusal = pending_exception();
-    const ref text = ref::take(foreign_code([&] { return PyObject_Str(refusal.get()); }));
-    if (text) PyErr_SetObject(PyExc_TypeError, text.get());
-    return nullptr;
+    const auto functions = here != nullptr ? numpy_abi::functions::find(*here) : std::nullopt;
+    return functions ? numpy::descriptor_for(t.held.dtype(), t.held.is_subbyte_padded(), *functions)
+                     : nullptr;
 }
 
-inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
-    PyErr_SetString(PyExc_TypeError,
-                    "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
-                    "pickle the array it came from");
-    return nullptr;
+TENON_INLINE PyObject* make_tensor_type(const char* type_name, std::span<const PyType_Slot> more) noexcept {
+    producer_tables& tables = tables_of<tensor_source::source>;
+    fill_tables(tables, true);
+    static PyGetSetDef properties[] = {
+        make_property<[](const tensor_object& t) { return tuple_of(t.held.shape()); }>(
+            "shape", "Extent of each axis."),
+        make_property<[](const tensor_object& t) { return text_of(name(t.held.dtype())); }>(
+            "dtype", "Name of the element type."),
+        make_property<numpy_dtype_of>(
+            "__numpy_dtype__",
+            "NumPy's word for the element type: NumPy asks for it where `dtype` is a name."),
+        make_property<[](const tensor_object& t) { return text_of(name(t.held.device())); }>(
+            "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
+        make_property<[](const tensor_object& t) {
+            PyObject* const owner = owner_of(t);
+            return ref::borrow(owner != nullptr ? owner : Py_None).release();
+        }>("owner", "The object the memory belongs to, or None where only its producer knows."),
+        {nullptr, nullptr, nullptr, nullptr, nullptr},
+    };
+    static PyMemberDef members[] = {
+        {"__weaklistoffset__", T_PYSSIZET, sizeof(chained_object), READONLY, nullptr},
+        {nullptr, 0, 0, 0, nullptr},
+    };
+    PyType_Slot slots[32] = {
+        {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
+                                      "as a buffer, by an array interface, or as an Arrow array.")},
+        {Py_tp_dealloc, reinterpret_cast<void*>(chained_object::dealloc_in_turn<dealloc_tensor>)},
+        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
+        {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
+        {Py_nb_int, reinterpret_cast<void*>(tables.as_int)},
+        {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
+        {Py_nb_bool, reinterpret_cast<void*>(bound_answer<tensor_source::source, &answer::as_bool>::call)},
+        {Py_tp_getset, properties},
+        {Py_tp_members, members},
+        {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
+        {Py_bf_releasebuffer, reinterpret_cast<void*>(tables.release_buffer)},
+    };
+    std::ranges::copy(more, std::ranges::find(slots, 0, &PyType_Slot::slot));  // what is left ends the list
+    PyType_Spec spec = {
+        type_name,
+        sizeof(tensor_object),
+        0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
+            Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        slots,
+    };
+    ref type = ref::take(PyType_FromSpec(&spec));
+    if (!type || !add_tables(as_type(type), tables)) return nullptr;
+    PyType_Modified(as_type(type));
+    return type.release();
 }
+
+// --- its objects ------------------------------------------------------------------------------------
 
 /// Remembers what is queued on the stream of a GPU's tensor: an object of Python's may outlive the stream.
 [[nodiscard]] inline bool remember_work(tensor& t, gpu::ready_event& ready) noexcept {
@@ -135,10 +128,8 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
     return succeeded(without_gil([&] { return gpu::remember(where, t.stream(), ready); }));
 }
 
-/// A new object of this module's own type, which takes the tensor; null with an exception set, and `t` left
-/// as it was. The two objects are what another module says of the owner: see tensor_object.
-[[nodiscard]] inline PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject* referenced,
-                                                  PyObject* owner) noexcept {
+TENON_INLINE PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject* referenced,
+                                          PyObject* owner) noexcept {
     PyTypeObject* const type = producer_type();
     gpu::ready_event ready;
     if (type == nullptr || !remember_work(t, ready)) return nullptr;
@@ -153,124 +144,78 @@ inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
     return self;
 }
 
-/// `handover_api::take`: everything is checked anew.
-inline int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
-    interpreter* const here = interpreter::current();
-    if (here == nullptr) return -1;
-    if (parts == nullptr || out == nullptr || parts->size < sizeof *parts) {
-        raise(malformed("tensor", "its parts are not all there"), "tenon: ");
-        return -1;
-    }
-    keep_alive owner(parts->subject, reinterpret_cast<keep_alive::release_fn>(parts->release), parts->context,
-                     parts->is_plain_memory != 0 ? owner_kind::memory : owner_kind::other);
-    const std::uint64_t marks = parts->flags & tenon::detail::mark::all;
-    auto t = tensor::adopt(parts->tensor, parts->flags & ~marks, parts->version, owner);
-    if (t) {
-        tenon::detail::validator::add_marks(*t, marks);
-        t->set_stream(parts->stream);
-        if (parts->is_capture_going_on != nullptr)
-            gpu::detail_done::watch_for_module(parts->is_capture_going_on);
-        *out = make_tensor_object(*t, *here, static_cast<PyObject*>(parts->referenced),
-                                  static_cast<PyObject*>(parts->owner));
-        if (*out != nullptr) return 0;
-        t->disown();  // it stays with the module that sent it
-    } else {
-        owner.disown();
-        raise(t.error(), "tenon: ");
-    }
-    return -1;
-}
-TENON_PRIVATE inline constexpr abi::handover_api handover{
-    {{abi::handover_major, abi::handover_minor}, nullptr}, &take_parts};
+// --- the package's ----------------------------------------------------------------------------------
 
-/// What a Tensor says of itself, after what the protocols ask for.
-[[nodiscard]] TENON_PRIVATE inline PyGetSetDef* tensor_properties() noexcept {
-    static PyGetSetDef properties[] = {
-        make_property<[](const tensor& t) { return tuple_of(t.shape()); }>("shape", "Extent of each axis."),
-        make_property<[](const tensor& t) { return tuple_of(t.strides()); }>(
-            "strides", "Step along each axis, in elements (not bytes)."),
-        make_property<[](const tensor& t) { return text_of(name(t.dtype())); }>("dtype",
-                                                                                "Name of the element type."),
-        make_property<numpy_dtype_of>("__numpy_dtype__", "NumPy's word for the element type."),
-        make_property<[](const tensor& t) { return text_of(name(t.device())); }>(
-            "device", "Where the memory is: 'cpu', 'cuda:0', ..."),
-        make_property<[](const tensor& t) { return PyLong_FromLong(t.ndim()); }>("ndim", "Number of axes."),
-        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.size()); }>("size",
-                                                                                     "Number of elements."),
-        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.nbytes()); }>(
-            "nbytes", "Bytes the elements take side by side."),
-        make_property<[](const tensor& t) { return PyLong_FromLongLong(t.itemsize()); }>(
-            "itemsize", "Bytes of one element standing alone."),
-        make_property<[](const tensor& t) { return PyLong_FromVoidPtr(t.data()); }>(
-            "data_ptr", "Address of the first element."),
-        make_property<[](const tensor& t) {
-            if (!t.device().is_cuda_memory() && !t.device().is_rocm()) Py_RETURN_NONE;
-            return PyLong_FromVoidPtr(t.stream());
-        }>("stream",
-           "The stream the memory was made on, as a handle (1: CUDA's default); None for host memory."),
-        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_read_only() ? 1 : 0); }>(
-            "readonly", "Whether the memory must not be written to."),
-        make_property<[](const tensor& t) { return PyBool_FromLong(t.is_c_contiguous() ? 1 : 0); }>(
-            "is_contiguous", "Whether the elements lie in row-major order without gaps."),
-        make_property<[](const tensor& t) { return PyLong_FromUnsignedLongLong(t.flags()); }>(
-            "flags", "The DLPack flag bits: 1 read-only, 2 copied, 4 sub-byte elements padded to bytes."),
-        make_property<[](const tensor& t) {
-            if (t.version().major == 0) Py_RETURN_NONE;
-            return Py_BuildValue("(II)", t.version().major, t.version().minor);
-        }>("version", "DLPack version the producer stated, or None when its protocol states none."),
-        {"owner", owner_of_tensor, nullptr,
-         "The object the memory belongs to, or None where only its producer knows.", nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr},
-    };
-    return properties;
+/// The table behind a class that may be the package's Tensor; null for any other.
+[[nodiscard]] inline const abi::handover_api* handover_of(PyObject* type, const interpreter& names) noexcept {
+    if (type == nullptr || PyType_Check(type) == 0) return nullptr;
+    const ref capsule = ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type), names.exchange_api));
+    if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return nullptr;
+    const auto* const table =
+        static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
+    if (!tenon::detail::is_readable<sizeof *table>(table)) return nullptr;
+    const auto* const found = reinterpret_cast<const abi::handover_api*>(table->header.prev_api);
+    if (found == nullptr || !tenon::detail::is_readable<sizeof *found>(found) ||
+        found->header.version.major != abi::handover_major)
+        return nullptr;
+    const void* const functions[] = {reinterpret_cast<const void*>(found->take)};
+    return found->take != nullptr && tenon::detail::are_executable(functions) ? found : nullptr;
 }
 
-[[nodiscard]] TENON_PRIVATE inline PyObject* make_producer_type(const char* type_name) noexcept {
-    producer_tables& tables = tables_of<tensor_source::source>;
-    fill_tables(tables, true);
-    tables.exchange.header.prev_api = const_cast<abi::exchange_api_header*>(&handover.header);
-    static PyMethodDef methods[] = {
-        {"__complex__", answer_of_tensor<&answer::as_complex>, METH_NOARGS, nullptr},
-        {"__bytes__", tensor_as_bytes, METH_NOARGS, nullptr},
-        {"__reduce_ex__", refuse_pickling, METH_O, nullptr},
-        {nullptr, nullptr, 0, nullptr},
-    };
+/// How tensors become the package's; null when this is the package, or there is none. It is imported once; if
+/// there is none, it may still come by itself. An exception is left only if it ends the call.
+[[nodiscard]] inline const abi::handover_api* package_of(interpreter& here) noexcept {
+    const abi::handover_api* const known = here.package.load(std::memory_order_acquire);
+    if (known != nullptr || here.is_package.load(std::memory_order_relaxed)) [[likely]]
+        return known;
+    const nesting_level level;
+    if (!level) return nullptr;
+    const bool is_first = !here.asked_for_package.exchange(true);
+    const ref module =
+        ref::take(is_first ? call::import_module("tenon._core") : call::imported_module("tenon"));
+    ref type = module ? ref::take(call::attr(module.get(), "Tensor")) : ref();
+    const abi::handover_api* const found = handover_of(type.get(), here);
+    if (!forget_answer() || found == nullptr) return nullptr;
+    call::drop(here.package_type.exchange(type.release()));
+    here.package.store(found, std::memory_order_release);
+    return found;
+}
 
-    static PyMemberDef members[] = {
-        {"__weaklistoffset__", T_PYSSIZET, sizeof(chained_object), READONLY, nullptr},
-        {nullptr, 0, 0, 0, nullptr},
-    };
+/// A new Tensor of the package's; null with an exception set, and `t` left as it was.
+[[nodiscard]] inline PyObject* hand_over(const abi::handover_api& package, tensor& t) noexcept {
+    const keep_alive& owner = t.owner();
+    const abi::tensor_parts parts{
+        sizeof(abi::tensor_parts),
+        {t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
+         const_cast<std::int64_t*>(t.shape().data()), const_cast<std::int64_t*>(t.strides().data()),
+         t.byte_offset()},
+        t.flags() | tenon::detail::validator::marks_of(t),
+        t.version(),
+        t.stream(),
+        owner.subject(),
+        const_cast<void*>(owner.context()),
+        owner.release_function(),
+        owner.is(owner_kind::memory) ? 1U : 0U,
+        referenced_by(owner),
+        object_behind(owner),
+        t.device().has_streams() ? &gpu::detail_done::is_any_captured_here : nullptr};
+    void* made = nullptr;
+    if (foreign_code([&] { return package.take(&parts, &made); }) != 0) return nullptr;
+    t.owner().disown();
+    t.reset();
+    return static_cast<PyObject*>(made);
+}
 
-    PyType_Slot slots[] = {
-        {Py_tp_doc, const_cast<char*>("A tensor on any device that every array library can read: by DLPack, "
-                                      "as a buffer, by an array interface, or as an Arrow array.")},
-        {Py_tp_dealloc, reinterpret_cast<void*>(chained_object::dealloc_in_turn<dealloc_tensor>)},
-        {Py_tp_traverse, reinterpret_cast<void*>(traverse_tensor)},
-        {Py_tp_repr, reinterpret_cast<void*>(repr_of_tensor)},
-        {Py_mp_length, reinterpret_cast<void*>(length_of_tensor)},
-        {Py_nb_int, reinterpret_cast<void*>(tables.as_int)},
-        {Py_nb_float, reinterpret_cast<void*>(tables.as_float)},
-        {Py_nb_bool, reinterpret_cast<void*>(answer_of_tensor<&answer::as_bool>)},
-        {Py_nb_index, reinterpret_cast<void*>(answer_of_tensor<&answer::as_index>)},
-        {Py_tp_getset, tensor_properties()},
-        {Py_tp_methods, methods},
-        {Py_tp_members, members},
-        {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
-        {Py_bf_releasebuffer, reinterpret_cast<void*>(tables.release_buffer)},
-        {0, nullptr},
-    };
-    PyType_Spec spec = {
-        type_name,
-        sizeof(tensor_object),
-        0,
-        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE |
-            Py_TPFLAGS_DISALLOW_INSTANTIATION,
-        slots,
-    };
-    ref type = ref::take(PyType_FromSpec(&spec));
-    if (!type || !add_tables(reinterpret_cast<PyTypeObject*>(type.get()), tables)) return nullptr;
-    PyType_Modified(reinterpret_cast<PyTypeObject*>(type.get()));
-    return type.release();
+// --- what stands in for it --------------------------------------------------------------------------
+
+inline PyObject* repr_of_stand_in(PyObject* self) noexcept try {
+    const tensor& t = as_tensor_object(self)->held;
+    const ref shape = ref::take(tuple_of(t.shape()));
+    return shape ? PyUnicode_FromFormat("%s(shape=%R, dtype=%s, device=%s)", Py_TYPE(self)->tp_name,
+                                        shape.get(), name(t.dtype()).c_str(), name(t.device()).c_str())
+                 : nullptr;
+} catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
 }
 
 }  // namespace detail
@@ -278,9 +223,10 @@ TENON_PRIVATE inline constexpr abi::handover_api handover{
 TENON_INLINE PyTypeObject* producer_type() noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
-    const char* const name = here->is_package.load() ? "tenon.Tensor" : "tenon_stand_in.Tensor";
-    return reinterpret_cast<PyTypeObject*>(
-        interpreter::make_once(here->producer_type, [&] { return detail::make_producer_type(name); }));
+    return reinterpret_cast<PyTypeObject*>(interpreter::make_once(here->producer_type, [] {
+        const PyType_Slot repr[] = {{Py_tp_repr, reinterpret_cast<void*>(detail::repr_of_stand_in)}};
+        return detail::make_tensor_type("tenon_stand_in.Tensor", repr);
+    }));
 }
 
 TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
@@ -288,7 +234,7 @@ TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
     if (here == nullptr) return nullptr;
     if (const abi::handover_api* const package = detail::package_of(*here))
         return detail::hand_over(*package, t);
-    return PyErr_Occurred() == nullptr ? detail::make_tensor_object(t, *here, nullptr, nullptr) : nullptr;
+    return PyErr_Occurred() == nullptr ? detail::make_tensor_object(t, *here) : nullptr;
 }
 
 TENON_INLINE PyObject* to_python(result<tensor> t) noexcept {

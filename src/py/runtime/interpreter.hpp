@@ -53,7 +53,7 @@ public:
     // Made when first needed.
     std::atomic<PyObject*> producer_type{nullptr};      ///< the type of what `to_python` returns
     std::atomic<PyObject*> library_functions{nullptr};  ///< dict: what other libraries make arrays with
-    // How tensors become the package's: see export/package.hpp.
+    // How tensors become the package's: see export/tensor_type.cpp.
     std::atomic<const abi::handover_api*> package{nullptr};
     std::atomic<PyObject*> package_type{nullptr};  ///< keeps the table
     std::atomic<bool> is_package{false};           ///< this module is the package's own

@@ -1,4 +1,5 @@
-// src/py/export/producer_type.hpp: the objects of the Python type `Tensor`, and whom their memory belongs to.
+// src/py/export/tensor_type.hpp: the objects of this module's own type of Tensors, and how the type is made:
+// the package's, or the one that stands in for it.
 #pragma once
 
 #include <tenon/py/export.hpp>
@@ -39,40 +40,45 @@ struct TENON_PRIVATE tensor_source {
     static constexpr producer_source source TENON_PRIVATE{&read, &is_own, &ready, true};
 };
 
-/// The owner as the collector may see it. Before 3.13 it would clear a memoryview that still lends its
-/// buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a `__buffer__`
-/// and it.
-[[nodiscard]] inline PyObject* visible_owner(const tensor_object& t) noexcept {
-    PyObject* const owner = t.referenced != nullptr ? t.referenced : referenced_by(t.held.owner());
-#if PY_VERSION_HEX < 0x030D0000
-    if (owner != nullptr &&
-        (PyMemoryView_Check(owner) || std::strcmp(Py_TYPE(owner)->tp_name, "_buffer_wrapper") == 0))
-        return nullptr;
-#endif
-    return owner;
-}
-
 /// The object that the memory of a Tensor belongs to, borrowed; null where only its producer knows.
 [[nodiscard]] inline PyObject* owner_of(const tensor_object& t) noexcept {
     return t.owner != nullptr ? t.owner : object_behind(t.held.owner());
 }
-/// The same as people want to know it: of a Tensor over a Tensor, what the last of them belongs to.
-[[nodiscard]] inline PyObject* root_owner_of(const tensor_object& t) noexcept {
-    PyObject* owner = owner_of(t);
-    const interpreter* const here = interpreter::current();
-    if (here == nullptr) PyErr_Clear();
-    while (owner != nullptr && here != nullptr && tensor_source::is_own(owner, *here)) {
-        PyObject* const next = owner_of(*as_tensor_object(owner));
-        if (next == nullptr) break;
-        owner = next;
-    }
-    return owner;
+
+/// A property: what `Read` makes of the object.
+template <auto Read>
+constexpr PyGetSetDef make_property(const char* name, const char* doc) noexcept {
+    const auto get = [](PyObject* self, void*) noexcept -> PyObject* {
+        try {
+            return Read(*as_tensor_object(self));
+        } catch (const std::bad_alloc&) {
+            return PyErr_NoMemory();
+        }
+    };
+    return {name, get, nullptr, doc, nullptr};
 }
+
+/// NumPy's own word for the element type; null with BufferError set where it has none.
+[[nodiscard]] TENON_API PyObject* numpy_dtype_of(const tensor_object& t) noexcept;
+
+/// The type, with the protocols and what else the stand-in has, and `more`: a new reference, or null with an
+/// exception set.
+[[nodiscard]] TENON_API PyObject* make_tensor_type(const char* type_name,
+                                                   std::span<const PyType_Slot> more) noexcept;
+
+/// A new object of the type, which takes the tensor; null with an exception set, and `t` left as it was. The
+/// two objects are what another module says of the owner: see tensor_object.
+[[nodiscard]] TENON_API PyObject* make_tensor_object(tensor& t, interpreter& here,
+                                                     PyObject* referenced = nullptr,
+                                                     PyObject* owner = nullptr) noexcept;
+
+/// The one element of an object's tensor as a number of Python's; nothing with TypeError set, in which
+/// `function` is named, where there is none that can be read here.
+[[nodiscard]] TENON_API ref only_element(answer::source s, PyObject* self, const char* function) noexcept;
 
 }  // namespace detail
 
-/// This module's own type of Tensors in this interpreter: the package's, or the one that stands in for it.
-/// Borrowed, or null with an exception set.
+/// This module's own type of Tensors in this interpreter: borrowed, or null with an exception set.
 [[nodiscard]] TENON_API PyTypeObject* producer_type() noexcept;
 
 /// The tensor inside an object of `producer_type()`.
