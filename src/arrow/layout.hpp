@@ -12,21 +12,17 @@
 
 namespace tenon::arrow {
 
-/// What a schema says: the elements, and the axes inside one item of the array.
+/// What a schema says: the elements, and the axes of the array and inside each item of it.
 struct item_type {
     dtype type{};
     std::int32_t levels = 0;           ///< of fixed-size lists, the outermost first
     std::int64_t list_size[max_rank];  ///< of each level
-    std::int32_t rank = 0;             ///< axes inside an item
-    std::int64_t extent[max_rank];     ///< of each as it lies in memory, row-major
-    std::int32_t shown_as[max_rank];   ///< which of those the axis of the tensor is
+    item_axes axes;
 };
-
-namespace detail {
 
 template <class Struct>
 [[nodiscard]] bool cannot_be(const Struct* p) noexcept {
-    return tenon::detail::is_implausible(p) || reinterpret_cast<std::uintptr_t>(p) % alignof(Struct) != 0;
+    return detail::is_implausible(p) || reinterpret_cast<std::uintptr_t>(p) % alignof(Struct) != 0;
 }
 
 struct refused_format {
@@ -86,49 +82,32 @@ TENON_PRIVATE inline constexpr std::array refused_formats{
         .with_advice("cast it to a type of numbers");
 }
 
-/// The number in "+w:N"; negative when it is none, or too large.
-[[nodiscard]] inline std::int64_t list_size(std::string_view format) noexcept {
-    std::uint64_t size = 0;
-    const char* const last = format.data() + format.size();
-    const auto [end, fault] = std::from_chars(format.data() + 3, last, size);
-    return fault == std::errc{} && end == last ? static_cast<std::int64_t>(size) : -1;
-}
-
 [[nodiscard]] inline const dtype_entry* find_arrow_format(std::string_view format) noexcept {
-    const auto& table = tenon::detail::dtype_table;
+    const auto& table = detail::dtype_table;
     const auto found = std::ranges::find(table, format, &dtype_entry::arrow_format);
     return found != table.end() && !format.empty() ? &*found : nullptr;
 }
 
+/// A list of the format "+w:N".
 [[nodiscard]] inline result<void> add_list(const abi::arrow_schema& s, std::string_view format,
                                            item_type& out) noexcept {
-    const std::int64_t size = list_size(format);
-    if (size < 0) return malformed("format", "the size of a fixed-size list is no number");
-    tensor_axes axes;
-    if (auto ok = read_axes(s.metadata, size, axes); !ok) return ok;
-    if (out.levels == max_rank || out.rank + axes.rank >= max_rank)
-        return refused("ndim", "too many axes", 1 + out.rank + axes.rank, max_rank);
+    format.remove_prefix(3);
+    const std::int64_t size = take_number(format);
+    if (size < 0 || !format.empty()) return malformed("format", "the size of a fixed-size list is no number");
+    if (out.levels == max_rank) return refused("ndim", "too many axes", 1 + out.axes.rank, max_rank);
     out.list_size[out.levels++] = size;
-    for (std::int32_t i = 0; i < axes.rank; ++i) {
-        out.extent[out.rank + i] = axes.shape[i];
-        out.shown_as[out.rank + i] = out.rank + static_cast<std::int32_t>(axes.order[i]);
-    }
-    out.rank += axes.rank;
-    return {};
+    return add_axes(s.metadata, size, out.axes);
 }
-
-}  // namespace detail
 
 /// Reads a type down to its elements.
 [[nodiscard]] inline result<void> read_type(const abi::arrow_schema* schema, item_type& out) noexcept {
     for (const abi::arrow_schema* at = schema;;) {
-        if (detail::cannot_be(at)) return malformed("schema", "the pointer cannot be a schema");
+        if (cannot_be(at)) return malformed("schema", "the pointer cannot be a schema");
         const abi::arrow_schema s = *at;
         if (s.release == nullptr)
             return malformed("schema", "it has been released already")
                 .with_advice("it can be read once; ask the producer for a new one");
-        if (tenon::detail::is_implausible(s.format))
-            return malformed("format", "the pointer cannot be a string");
+        if (detail::is_implausible(s.format)) return malformed("format", "the pointer cannot be a string");
         if (s.n_children < 0) return malformed("n_children", "it is negative", s.n_children);
         if (s.dictionary != nullptr)
             return refused("dictionary", "the values are stored as indices into a dictionary")
@@ -140,27 +119,19 @@ TENON_PRIVATE inline constexpr std::array refused_formats{
         const bool is_list = format.starts_with("+w:");
         if (is_list && format.size() == sizeof text)
             return malformed("format", "the size of a fixed-size list is longer than any number");
-        const dtype_entry* const element = detail::find_arrow_format(format);
-        if (!is_list && element == nullptr) return detail::format_refused(format);
+        const dtype_entry* const element = find_arrow_format(format);
+        if (!is_list && element == nullptr) return format_refused(format);
         if (s.n_children != (is_list ? 1 : 0))
             return malformed("n_children", "a schema of this format has another number", s.n_children);
         if (element != nullptr) {
             out.type = element->type;
             return {};
         }
-        if (auto ok = detail::add_list(s, format, out); !ok) return ok;
-        if (detail::cannot_be(s.children)) return malformed("children", "the pointer cannot be an array");
+        if (auto ok = add_list(s, format, out); !ok) return ok;
+        if (cannot_be(s.children)) return malformed("children", "the pointer cannot be an array");
         at = s.children[0];
     }
 }
-
-/// Where the elements are.
-struct elements {
-    std::int64_t length = 0;     ///< items of the array
-    const void* data = nullptr;  ///< the first element; may be null when there is none
-};
-
-namespace detail {
 
 /// Bits that are zero among `count` from `first` on.
 [[nodiscard]] inline std::int64_t count_zeros(const unsigned char* bits, std::int64_t first,
@@ -186,18 +157,18 @@ namespace detail {
         .with_advice("replace or remove them first (fill_null, drop_null)");
 }
 
-/// Whether no item of `[first, first + count)` is null. `whole` says that these are all of the array's.
-[[nodiscard]] inline result<void> check_validity(const abi::arrow_array& a, const void* bitmap,
-                                                 std::int64_t first, std::int64_t count, bool whole,
-                                                 bool readable) noexcept {
+/// Whether no item of `[first, first + count)` is null.
+[[nodiscard]] inline result<void> check_validity(const abi::arrow_array& a, std::int64_t first,
+                                                 std::int64_t count, bool readable) noexcept {
+    const void* const bitmap = a.buffers[0];
     if (a.null_count == 0 || count == 0) return {};
     if (bitmap == nullptr) {
         if (a.null_count < 0) return {};
         return malformed("null_count", "there are nulls, and no bitmap says which", a.null_count);
     }
-    if (tenon::detail::is_implausible(bitmap))
+    if (detail::is_implausible(bitmap))
         return malformed("buffers", "the pointer of the bitmap cannot be one");
-    if (a.null_count > 0 && whole) return has_nulls(a.null_count);
+    if (a.null_count > 0 && count == a.length) return has_nulls(a.null_count);
     if (!readable)
         return refused("null_count",
                        "whether there are nulls is not known, and the bitmap cannot be read here")
@@ -213,7 +184,7 @@ namespace detail {
             .with_advice("it can be taken once; ask the producer for a new one");
     if (a.length < 0) return malformed("length", "it is negative", a.length);
     if (a.offset < 0) return malformed("offset", "it is negative", a.offset);
-    if (tenon::detail::add_overflows(a.offset, a.length, end))
+    if (detail::add_overflows(a.offset, a.length, end))
         return malformed("offset", "offset and length together do not fit in 64 bits", a.offset);
     if (a.null_count < -1) return malformed("null_count", "it is negative", a.null_count);
     if (a.null_count > a.length)
@@ -227,70 +198,59 @@ namespace detail {
     return {};
 }
 
-}  // namespace detail
+/// The item number `first` of a buffer.
+[[nodiscard]] inline result<const void*> find_values(const void* values, std::int64_t first,
+                                                     std::int64_t size) noexcept {
+    if (detail::is_implausible(values))
+        return malformed("buffers", "the pointer of the values cannot be one");
+    const auto base = reinterpret_cast<std::intptr_t>(values);
+    std::int64_t address = 0;
+    const bool overflows =
+        detail::mul_overflows(first, size, address) || detail::add_overflows(address, base, address);
+    const auto* const found = reinterpret_cast<const void*>(address);
+    if (overflows || detail::is_implausible(found))
+        return malformed("offset", "an item lies outside the address space", first);
+    if (base % size != 0)
+        return refused("buffers", "the values are not aligned to their size").with_advice("copy the array");
+    return found;
+}
 
-/// Finds the elements of an array (a copy of its struct) of this type. `readable` says that the host may look
-/// into its buffers now.
-[[nodiscard]] inline result<elements> find_elements(const abi::arrow_array& array, const item_type& type,
-                                                    bool readable) noexcept {
-    abi::arrow_array a = array;
+/// The first element of an array (a copy of its struct) of this type; may be null when there is none.
+/// `readable` says that the host may look into its buffers now.
+[[nodiscard]] inline result<const void*> find_elements(abi::arrow_array a, const item_type& type,
+                                                       bool readable) noexcept {
     std::int64_t begin = 0;  // the items of this level that belong to the tensor
     std::int64_t count = a.length;
     for (std::int32_t level = 0;; ++level) {
         const bool is_list = level < type.levels;
-        if (auto ok = detail::check_counts(a, is_list); !ok) return ok.error();
+        if (auto ok = check_counts(a, is_list); !ok) return ok.error();
         std::int64_t first = 0;
         std::int64_t end = 0;
-        if (tenon::detail::add_overflows(begin, count, end) || end > a.length)
+        if (detail::add_overflows(begin, count, end) || end > a.length)
             return malformed("length", "a list has fewer values than it says", a.length);
-        if (tenon::detail::add_overflows(a.offset, begin, first))
+        if (detail::add_overflows(a.offset, begin, first))
             return malformed("offset", "an item lies further away than 64 bits can say", a.offset);
-        const void* const bitmap = a.buffers[0];
-        if (auto ok = detail::check_validity(a, bitmap, first, count, count == a.length, readable); !ok)
-            return ok.error();
-        if (!is_list) {
-            if (count == 0) return elements{array.length, nullptr};
-            const void* const values = a.buffers[1];
-            if (tenon::detail::is_implausible(values))
-                return malformed("buffers", "the pointer of the values cannot be one");
-            const std::int64_t size = type.type.itemsize();
-            std::int64_t skipped = 0;
-            const bool overflows = tenon::detail::mul_overflows(first, size, skipped);
-            const auto base = reinterpret_cast<std::uintptr_t>(values);
-            const std::uintptr_t address = base + static_cast<std::uintptr_t>(skipped);
-            const void* const data = reinterpret_cast<const void*>(address);
-            if (overflows || address < base || tenon::detail::is_implausible(data))
-                return malformed("offset", "an item lies outside the address space", first);
-            if (base % static_cast<std::uintptr_t>(size) != 0)
-                return refused("buffers", "the values are not aligned to their size")
-                    .with_advice("copy the array");
-            return elements{array.length, data};
-        }
+        if (auto ok = check_validity(a, first, count, readable); !ok) return ok.error();
+        if (!is_list) return count == 0 ? nullptr : find_values(a.buffers[1], first, type.type.itemsize());
         const std::int64_t size = type.list_size[level];
-        if (tenon::detail::mul_overflows(first, size, begin) ||
-            tenon::detail::mul_overflows(count, size, count))
+        if (detail::mul_overflows(first, size, begin) || detail::mul_overflows(count, size, count))
             return malformed("length", "the number of values does not fit in 64 bits", a.length);
-        if (detail::cannot_be(a.children) || detail::cannot_be(a.children[0]))
+        if (cannot_be(a.children) || cannot_be(a.children[0]))
             return malformed("children", "the pointer cannot be an array");
         a = *a.children[0];
     }
 }
 
-/// The axes of a tensor over these elements: shape, then strides, in `storage` (2 * max_rank values). Returns
-/// how many.
-inline std::int32_t fill_axes(const item_type& type, std::int64_t length, std::int64_t* storage) noexcept {
-    std::int64_t shape[max_rank];
+/// The axes of a tensor of so many items: shape, then strides, in `storage` (2 * max_rank values).
+inline void fill_axes(item_axes& axes, std::int64_t length, std::int64_t* storage) noexcept {
     std::int64_t strides[max_rank];
-    const std::size_t rank = 1 + static_cast<std::size_t>(type.rank);
-    shape[0] = length;
-    for (std::size_t i = 1; i < rank; ++i) shape[i] = type.extent[i - 1];
-    fill_row_major({shape, rank}, strides);
+    const auto rank = static_cast<std::size_t>(axes.rank);
+    axes.extent[0] = length;
+    fill_row_major({axes.extent, rank}, strides);
     for (std::size_t i = 0; i < rank; ++i) {
-        const std::size_t from = i == 0 ? 0 : 1 + static_cast<std::size_t>(type.shown_as[i - 1]);
-        storage[i] = shape[from];
-        storage[rank + i] = strides[from];
+        storage[i] = axes.extent[axes.shown_as[i]];
+        storage[rank + i] = strides[axes.shown_as[i]];
     }
-    return 1 + type.rank;
 }
 
 /// The device of an array. Host memory need not be numbered: -1 is what is recommended there.

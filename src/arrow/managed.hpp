@@ -10,10 +10,8 @@
 
 namespace tenon::arrow {
 
-namespace detail {
-
 /// What an exported array points to: its owner and its list of buffers.
-struct array_block : tenon::detail::release_chain::link {
+struct array_block : detail::release_chain::link {
     keep_alive owner;
     const void* buffers[2];  // validity, values
 
@@ -29,13 +27,11 @@ struct array_block : tenon::detail::release_chain::link {
         if (block->owner.is(owner_kind::memory))
             let_go(block);
         else
-            tenon::detail::release_chain::run(block);
+            detail::release_chain::run(block);
     }
 };
 
 inline void release_schema(abi::arrow_schema* schema) noexcept { schema->release = nullptr; }
-
-}  // namespace detail
 
 /// Whether Arrow can say what there is to say.
 [[nodiscard]] inline result<void> can_leave(const tensor_ref& t) noexcept {
@@ -61,7 +57,7 @@ inline void describe_type(const tensor_ref& t, abi::arrow_schema& out) noexcept 
     out.format = known->arrow_format.data();  // NOLINT(bugprone-suspicious-stringview-data-usage): a literal
     out.name = "";
     out.flags = abi::arrow_flag::nullable;  // as every array of Arrow's own is, unless a field says otherwise
-    out.release = &detail::release_schema;
+    out.release = &release_schema;
 }
 
 /// The elements of a tensor that `can_leave`, which are at `data`, kept alive by `owner`, moved into it;
@@ -69,16 +65,13 @@ inline void describe_type(const tensor_ref& t, abi::arrow_schema& out) noexcept 
 /// thread.
 [[nodiscard]] inline bool make_array(const tensor_ref& t, const void* data, keep_alive& owner,
                                      abi::arrow_array& out) noexcept {
-    auto* const block = new (std::nothrow) detail::array_block;
+    auto* const block = new (std::nothrow) array_block{{}, std::move(owner), {nullptr, data}};
     if (block == nullptr) return false;
-    block->owner = std::move(owner);
-    block->buffers[0] = nullptr;
-    block->buffers[1] = data;
     out = {};
     out.length = t.shape(0);
     out.n_buffers = 2;
     out.buffers = block->buffers;
-    out.release = &detail::array_block::release;
+    out.release = &array_block::release;
     out.private_data = block;
     return true;
 }

@@ -7,14 +7,15 @@
 
 namespace tenon::arrow {
 
-/// The axes inside one item: `shape` as they lie in memory, and for each that is shown the one it is.
-struct tensor_axes {
-    std::int32_t rank = 0;
-    std::int64_t shape[max_rank];
-    std::int64_t order[max_rank];
-};
+/// The axes of a tensor, of which the first is the array's own. With room for one list more than may be
+/// there.
+struct item_axes {
+    std::int32_t rank = 1;
+    std::int64_t extent[2 * max_rank];    ///< of each as it lies in memory, row-major
+    std::int64_t shown_as[2 * max_rank];  ///< which of those the axis of the tensor is
 
-namespace detail {
+    item_axes() noexcept { shown_as[0] = 0; }
+};
 
 /// The name and parameters of an extension; views into the metadata.
 struct extension {
@@ -28,8 +29,7 @@ struct extension {
     static constexpr std::int32_t most_bytes = 1 << 20;
     extension found;
     if (metadata == nullptr) return found;
-    if (tenon::detail::is_implausible(metadata))
-        return malformed("metadata", "the pointer cannot be metadata");
+    if (detail::is_implausible(metadata)) return malformed("metadata", "the pointer cannot be metadata");
     const auto number = [&] {
         std::int32_t value = 0;
         std::memcpy(&value, metadata, sizeof value);
@@ -56,40 +56,58 @@ struct extension {
     return found;
 }
 
+/// The number that a text begins with, which is taken off it; negative when there is none, or it is too
+/// large.
+[[nodiscard]] inline std::int64_t take_number(std::string_view& text) noexcept {
+    std::uint64_t number = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return fault == std::errc{} ? static_cast<std::int64_t>(number) : -1;
+}
+
 /// As much of JSON as the parameters of an extension need: an object of which some members are lists of
 /// integers.
 class json_reader {
 public:
-    explicit json_reader(std::string_view text) noexcept
-        : at_(text.data()), end_(text.data() + text.size()) {}
+    explicit json_reader(std::string_view text) noexcept : rest_(text) {}
 
-    /// `member(key)` for each member, which must read the value. False when the text is no such object.
+    /// `member(key)` for each member, which must read the value. False when what comes is no such object.
     template <class Member>
     [[nodiscard]] bool object(Member&& member) noexcept {
         std::string_view key;
-        return sequence('{', '}', [&] { return string(key) && skip(':') && member(key); }) && is_done();
+        return sequence('{', '}', [&] { return string(key) && skip(':') && member(key); });
     }
     /// A list of at most `max_rank` integers that are not negative.
     [[nodiscard]] bool integers(std::int64_t* out, std::int32_t& count) noexcept {
         count = 0;
-        return sequence('[', ']', [&] { return count < max_rank && integer(out[count++]); });
+        return sequence('[', ']', [&] {
+            skip_all(space);
+            return count < max_rank && (out[count++] = take_number(rest_)) >= 0;
+        });
     }
-    [[nodiscard]] bool null() noexcept { return word("null"); }
+    [[nodiscard]] bool word(std::string_view text) noexcept {
+        skip_all(space);
+        if (!rest_.starts_with(text)) return false;
+        rest_.remove_prefix(text.size());
+        return true;
+    }
     /// Any value, which is not looked at.
     [[nodiscard]] bool anything(int depth = 0) noexcept {
         std::string_view text;
         if (depth > 16) return false;
-        if (peek() == '"') return string(text);
-        if (peek() == '[') return sequence('[', ']', [&] { return anything(depth + 1); });
-        if (peek() == '{')
-            return sequence('{', '}', [&] { return string(text) && skip(':') && anything(depth + 1); });
-        if (word("null") || word("true") || word("false")) return true;
-        const char* const first = at_;
-        while (at_ != end_ && std::string_view("+-.0123456789eE").find(*at_) != std::string_view::npos) ++at_;
-        return at_ != first;
+        if (comes('"')) return string(text);
+        if (comes('[')) return sequence('[', ']', [&] { return anything(depth + 1); });
+        if (comes('{')) return object([&](std::string_view) { return anything(depth + 1); });
+        return word("null") || word("true") || word("false") || skip_all("+-.0123456789eE") != 0;
+    }
+    [[nodiscard]] bool is_done() noexcept {
+        skip_all(space);
+        return rest_.empty();
     }
 
 private:
+    static constexpr const char* space = " \t\n\r";
+
     template <class Item>
     [[nodiscard]] bool sequence(char open, char close, Item&& item) noexcept {
         if (!skip(open)) return false;
@@ -98,89 +116,67 @@ private:
             if (!skip(',')) return skip(close);
         return false;
     }
-    void skip_space() noexcept {
-        while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+    /// Skips the characters that are among these; how many.
+    std::size_t skip_all(const char* these) noexcept {
+        const std::size_t count = std::min(rest_.find_first_not_of(these), rest_.size());
+        rest_.remove_prefix(count);
+        return count;
     }
-    [[nodiscard]] char peek() noexcept {
-        skip_space();
-        return at_ != end_ ? *at_ : '\0';
+    [[nodiscard]] bool comes(char c) noexcept {
+        skip_all(space);
+        return rest_.starts_with(c);
     }
-    [[nodiscard]] bool is_done() noexcept {
-        skip_space();
-        return at_ == end_;
-    }
-    [[nodiscard]] bool skip(char c) noexcept {
-        if (peek() != c) return false;
-        ++at_;
-        return true;
-    }
-    [[nodiscard]] bool word(std::string_view text) noexcept {
-        skip_space();
-        if (!std::string_view(at_, end_).starts_with(text)) return false;
-        at_ += text.size();
-        return true;
-    }
+    [[nodiscard]] bool skip(char c) noexcept { return word({&c, 1}); }
     [[nodiscard]] bool string(std::string_view& out) noexcept {
         if (!skip('"')) return false;
-        const char* const first = at_;
-        while (at_ != end_ && *at_ != '"') at_ += *at_ == '\\' && at_ + 1 != end_ ? 2 : 1;
-        out = {first, at_};
+        std::size_t size = 0;
+        while (size < rest_.size() && rest_[size] != '"') size += rest_[size] == '\\' ? 2U : 1U;
+        out = rest_.substr(0, size);
+        rest_.remove_prefix(out.size());
         return skip('"');
     }
-    [[nodiscard]] bool integer(std::int64_t& out) noexcept {
-        skip_space();
-        const char* const first = at_;
-        out = 0;
-        for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
-            if (tenon::detail::mul_overflows(out, 10, out) ||
-                tenon::detail::add_overflows(out, *at_ - '0', out))
-                return false;
-        }
-        return at_ != first;
-    }
 
-    const char* at_;
-    const char* end_;
+    std::string_view rest_;
 };
 
-}  // namespace detail
-
-/// The axes that stand for the `items` elements of a fixed-size list with this metadata: one, unless it is a
-/// tensor of fixed shape, whose shape must then have room for exactly those.
-[[nodiscard]] inline result<void> read_axes(const char* metadata, std::int64_t items,
-                                            tensor_axes& out) noexcept {
-    const auto found = detail::find_extension(metadata);
+/// Adds the axes that stand for the `items` elements of a fixed-size list with this metadata: one, unless it
+/// is a tensor of fixed shape, whose shape must then have room for exactly those.
+[[nodiscard]] inline result<void> add_axes(const char* metadata, std::int64_t items,
+                                           item_axes& out) noexcept {
+    const auto found = find_extension(metadata);
     if (!found) return found.error();
-    if (found->name != "arrow.fixed_shape_tensor") {
-        out.rank = 1;
-        out.shape[0] = items;
-        out.order[0] = 0;
-        return {};
-    }
+    std::int64_t* const shape = out.extent + out.rank;
+    std::int64_t* const order = out.shown_as + out.rank;
+    std::int32_t rank = 1;
     std::int32_t ordered = -1;
-    bool has_shape = false;
-    detail::json_reader json(found->parameters);
-    const bool read = json.object([&](std::string_view key) {
-        if (key == "shape") return has_shape = json.integers(out.shape, out.rank);
-        if (key == "permutation") return json.null() || json.integers(out.order, ordered);
-        return json.anything();
-    });
-    if (!read || !has_shape)
-        return malformed("metadata", "the shape of an arrow.fixed_shape_tensor cannot be read");
-    const auto rank = static_cast<std::size_t>(out.rank);
-    if (element_count({out.shape, rank}) != items)
-        return malformed("metadata", "the shape of an arrow.fixed_shape_tensor is not that of its lists",
-                         items);
-    if (ordered < 0)
-        for (std::int32_t i = 0; i < out.rank; ++i) out.order[i] = i;
-    else if (ordered != out.rank)
-        return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor has another rank",
-                         ordered);
+    shape[0] = items;
+    if (found->name == "arrow.fixed_shape_tensor") {
+        bool has_shape = false;
+        json_reader json(found->parameters);
+        const bool read = json.object([&](std::string_view key) {
+            if (key == "shape") return has_shape = json.integers(shape, rank);
+            if (key == "permutation") return json.word("null") || json.integers(order, ordered);
+            return json.anything();
+        });
+        if (!read || !has_shape || !json.is_done())
+            return malformed("metadata", "the shape of an arrow.fixed_shape_tensor cannot be read");
+        if (element_count({shape, static_cast<std::size_t>(rank)}) != items)
+            return malformed("metadata", "the shape of an arrow.fixed_shape_tensor is not that of its lists",
+                             items);
+        if (ordered >= 0 && ordered != rank)
+            return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor has another rank",
+                             ordered);
+    }
+    if (out.rank + rank > max_rank) return refused("ndim", "too many axes", out.rank + rank, max_rank);
     std::uint64_t seen = 0;
-    for (std::size_t i = 0; i < rank; ++i)
-        if (out.order[i] < out.rank) seen |= std::uint64_t{1} << static_cast<unsigned>(out.order[i]);
-    if (std::popcount(seen) != out.rank)
+    for (std::int32_t i = 0; i < rank; ++i) {
+        if (ordered < 0) order[i] = i;
+        if (order[i] < rank) seen |= std::uint64_t{1} << static_cast<unsigned>(order[i]);
+        order[i] += out.rank;
+    }
+    if (std::popcount(seen) != rank)
         return malformed("metadata", "the permutation of an arrow.fixed_shape_tensor is none");
+    out.rank += rank;
     return {};
 }
 

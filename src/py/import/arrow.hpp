@@ -18,9 +18,9 @@ inline constexpr const char* arrow_capsule_name =
 /// The struct in a capsule of its name; null, without an exception, when it is another object.
 template <class Struct>
 [[nodiscard]] Struct* struct_in(PyObject* capsule) noexcept {
-    if (!PyCapsule_CheckExact(capsule)) return nullptr;
-    if (PyCapsule_IsValid(capsule, arrow_capsule_name<Struct>) == 0) return nullptr;
-    return static_cast<Struct*>(PyCapsule_GetPointer(capsule, arrow_capsule_name<Struct>));
+    constexpr const char* name = arrow_capsule_name<Struct>;
+    if (PyCapsule_IsValid(capsule, name) == 0) return nullptr;
+    return static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
 }
 
 }  // namespace tenon::py
@@ -76,22 +76,22 @@ inline void release_array(void* subject, void* home) noexcept {
     });
 }
 
-/// Describes the elements in `out`; takes nothing over.
-[[nodiscard]] inline result<void> admit(const layout::item_type& type, const layout::elements& found,
+/// Describes so many items in `out`; takes nothing over.
+[[nodiscard]] inline result<void> admit(layout::item_type& type, std::int64_t length, const void* data,
                                         device where, acquired& out) noexcept {
-    const std::int32_t rank = layout::fill_axes(type, found.length, out.storage);
+    layout::fill_axes(type.axes, length, out.storage);
     return out.admit_stored(
-        {without_axes(const_cast<void*>(found.data), rank, type.type, where), abi::flag::read_only});
+        {without_axes(const_cast<void*>(data), type.axes.rank, type.type, where), abi::flag::read_only});
 }
 
 /// Checks `array`, which `seen` is a copy of, and moves it out if it is sound and not only looked at. On
 /// failure it is left as it was.
 [[nodiscard]] inline outcome take_array(abi::arrow_array& array, const abi::arrow_array& seen,
-                                        const layout::item_type& type, device where, bool readable,
-                                        bool only_look, interpreter& here, acquired& out) noexcept {
+                                        layout::item_type& type, device where, bool readable, bool only_look,
+                                        interpreter& here, acquired& out) noexcept {
     const auto found = layout::find_elements(seen, type, readable);
     if (!found) return found.error();
-    if (auto ok = admit(type, *found, where, out); !ok) return ok;
+    if (auto ok = admit(type, seen.length, *found, where, out); !ok) return ok;
     if (only_look) return outcome::taken;
     auto* const kept = static_cast<abi::arrow_array*>(std::malloc(sizeof(abi::arrow_array)));
     if (kept == nullptr) {
@@ -103,41 +103,6 @@ inline void release_array(void* subject, void* home) noexcept {
     out.owner = keep_alive(kept, release_array, &here, owner_kind::arrow);
     return outcome::taken;
 }
-
-/// Whether capsules must stay as they are, because somebody looks at what the producer keeps for later.
-[[nodiscard]] inline bool must_stay(const acquired& out, const ref& pair) noexcept {
-    return out.looking && (Py_REFCNT(pair.get()) > 1 || Py_REFCNT(PyTuple_GET_ITEM(pair.get(), 1)) > 1);
-}
-
-/// What is in the two capsules that a method answers with.
-struct capsule_pair {
-    abi::arrow_schema* schema = nullptr;
-    abi::arrow_array* array = nullptr;
-    abi::arrow_device_array* on_device = nullptr;  ///< that the array is part of, if it was asked for so
-
-    [[nodiscard]] result<void> read(PyObject* answer, bool with_device) noexcept {
-        static constexpr const char* no_pair = "the method did not return a pair of capsules";
-        if (!PyTuple_CheckExact(answer) || PyTuple_GET_SIZE(answer) != 2) return malformed("Arrow", no_pair);
-        PyObject* const first = PyTuple_GET_ITEM(answer, 0);
-        PyObject* const second = PyTuple_GET_ITEM(answer, 1);
-        if (!PyCapsule_CheckExact(first) || !PyCapsule_CheckExact(second)) return malformed("Arrow", no_pair);
-        schema = struct_in<abi::arrow_schema>(first);
-        if (schema == nullptr)
-            return malformed("Arrow", "the first capsule of the pair is not named \"arrow_schema\"");
-        if (with_device) {
-            on_device = struct_in<abi::arrow_device_array>(second);
-            array = on_device != nullptr ? &on_device->array : nullptr;
-        } else {
-            array = struct_in<abi::arrow_array>(second);
-        }
-        if (array == nullptr)
-            return malformed(
-                "Arrow", with_device ? "the second capsule of the pair is not named \"arrow_device_array\""
-                                     : "the second capsule of the pair is not named \"arrow_array\"");
-        if (layout::detail::cannot_be(array)) return malformed("array", "the pointer cannot be an array");
-        return {};
-    }
-};
 
 /// Lets the producer's capsules go; what is left in them is released by their destructors.
 inline void drop(ref& answer) noexcept {
@@ -155,7 +120,7 @@ inline void drop(ref& answer) noexcept {
     if (!where.is_cuda() && !on_host)
         return refused("sync_event", "an event of this device cannot be waited for here", where.type)
             .with_advice("synchronize first, and pass stream=-1");
-    if (layout::detail::cannot_be(static_cast<void**>(event)))
+    if (layout::cannot_be(static_cast<void**>(event)))
         return malformed("sync_event", "the pointer cannot be an event");
     const std::intptr_t number = stream.value_or(1);
     if (!on_host && number <= 0)
@@ -181,32 +146,51 @@ inline void drop(ref& answer) noexcept {
     return outcome::taken;
 }
 
-/// Takes the array in a pair of capsules, which says where it is if it is one `with_device`.
-[[nodiscard]] inline outcome take_pair(attempt& a, ref answer, bool with_device) noexcept {
+/// Takes the array out of a pair of capsules, which says where it is if it is one `with_device`. `seen` is
+/// what it said. Runs no code of others.
+[[nodiscard]] inline outcome take_from_pair(attempt& a, const ref& pair, bool with_device, device& where,
+                                            abi::arrow_device_array& seen) noexcept {
+    const bool is_pair = PyTuple_CheckExact(pair.get()) && PyTuple_GET_SIZE(pair.get()) == 2;
+    PyObject* const first = is_pair ? PyTuple_GET_ITEM(pair.get(), 0) : nullptr;
+    PyObject* const second = is_pair ? PyTuple_GET_ITEM(pair.get(), 1) : nullptr;
+    if (!is_pair || !PyCapsule_CheckExact(first) || !PyCapsule_CheckExact(second))
+        return malformed("Arrow", "the method did not return a pair of capsules");
+    const auto* const schema = struct_in<abi::arrow_schema>(first);
+    if (schema == nullptr)
+        return malformed("Arrow", "the first capsule of the pair is not named \"arrow_schema\"");
+    auto* const on_device = with_device ? struct_in<abi::arrow_device_array>(second) : nullptr;
+    auto* const array = on_device != nullptr ? &on_device->array : struct_in<abi::arrow_array>(second);
+    if ((on_device != nullptr) != with_device || array == nullptr)
+        return malformed("Arrow", with_device
+                                      ? "the second capsule of the pair is not named \"arrow_device_array\""
+                                      : "the second capsule of the pair is not named \"arrow_array\"");
+    if (layout::cannot_be(array)) return malformed("array", "the pointer cannot be an array");
+
+    const critical_section alone(second);
+    layout::item_type type;
+    if (auto ok = layout::read_type(schema, type); !ok) return ok;
+    if (with_device) {
+        seen = *on_device;
+        const auto place = layout::read_device(seen);
+        if (!place) return place.error();
+        where = *place;
+    } else {
+        seen.array = *array;
+    }
+    if (!a.options.is_met_by(where)) return detail::elsewhere(where, a.options);
+    const bool readable = where.is_host_accessible() && seen.sync_event == nullptr;
+    // Capsules that somebody keeps for later, and of which this is but a look, stay as they are.
+    const bool only_look = a.out.looking && (Py_REFCNT(pair.get()) > 1 || Py_REFCNT(second) > 1);
+    return take_array(*array, seen.array, type, where, readable, only_look, a.here, a.out);
+}
+
+/// Takes the array in a pair of capsules, in the order of the work on its device.
+[[nodiscard]] inline outcome take_pair(attempt& a, ref pair, bool with_device) noexcept {
     device where;
     abi::arrow_device_array seen{};
-    const auto take = [&]() -> outcome {
-        capsule_pair given;
-        layout::item_type type;
-        if (auto ok = given.read(answer.get(), with_device); !ok) return ok;
-        const critical_section alone(PyTuple_GET_ITEM(answer.get(), 1));
-        if (auto ok = layout::read_type(given.schema, type); !ok) return ok;
-        if (with_device) {
-            seen = *given.on_device;
-            const auto place = layout::read_device(seen);
-            if (!place) return place.error();
-            where = *place;
-        } else {
-            seen.array = *given.array;
-        }
-        if (!a.options.is_met_by(where)) return detail::elsewhere(where, a.options);
-        return take_array(*given.array, seen.array, type, where,
-                          where.is_host_accessible() && seen.sync_event == nullptr, must_stay(a.out, answer),
-                          a.here, a.out);
-    };
-    outcome got = take();
+    outcome got = take_from_pair(a, pair, with_device, where, seen);
     if (got == outcome::taken) got = follow_event(a, where, seen.sync_event);
-    drop(answer);
+    drop(pair);
     return got;
 }
 
@@ -277,7 +261,7 @@ template <class Function, class Struct>
         auto* const given = struct_in<abi::arrow_array_stream>(answer.get());
         if (given == nullptr)
             return malformed("Arrow", "the method did not return a capsule named \"arrow_array_stream\"");
-        if (layout::detail::cannot_be(given)) return malformed("stream", "the pointer cannot be a stream");
+        if (layout::cannot_be(given)) return malformed("stream", "the pointer cannot be a stream");
         const abi::arrow_array_stream seen = *given;
         if (seen.release == nullptr)
             return malformed("stream", "it has been released or taken already")
@@ -302,7 +286,7 @@ template <class Function, class Struct>
     }
     received<abi::arrow_array> chunk;
     if (const outcome got = only_chunk(stream.held, chunk); got != outcome::taken) return got;
-    if (chunk.held.release == nullptr) return admit(type, {}, device{}, a.out);
+    if (chunk.held.release == nullptr) return admit(type, 0, nullptr, device{}, a.out);
     const abi::arrow_array seen = chunk.held;
     return take_array(chunk.held, seen, type, device{}, true, false, a.here, a.out);
 }

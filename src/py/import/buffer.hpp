@@ -21,35 +21,25 @@ namespace tenon::py {
     }
 }
 
-/// Steps in bytes as steps in elements. Every element these protocols can name has a power of two bytes, so
-/// no division is needed. A step that is not a whole number of elements cannot be expressed; it does no harm
-/// where it is never taken, along an axis of one element or in an empty array.
-class element_steps {
-public:
-    explicit element_steps(std::int64_t itemsize) noexcept
-        : fraction_(itemsize - 1), shift_(std::countr_zero(static_cast<std::uint64_t>(itemsize))) {}
-    [[nodiscard]] bool are_whole(std::int64_t bytes) const noexcept { return (bytes & fraction_) == 0; }
-    [[nodiscard]] std::int64_t count(std::int64_t bytes) const noexcept { return bytes >> shift_; }
+/// How far to shift a step in bytes for one in elements: every element these protocols can name has a power
+/// of two bytes, so that no division is needed.
+[[nodiscard]] inline int step_shift(std::int64_t itemsize) noexcept {
+    return std::countr_zero(static_cast<std::uint64_t>(itemsize));
+}
 
-private:
-    std::int64_t fraction_;
-    int shift_;
-};
-
-/// Says which step, of those that are taken, is not a whole number of elements.
+/// Refuses a step in bytes that is not a whole number of elements. It does no harm where it is never taken,
+/// along an axis of one element or in an empty array.
 template <class Int>
-TENON_COLD [[nodiscard]] error broken_step(extents shape, const Int* strides,
-                                           std::int64_t itemsize) noexcept {
-    const element_steps steps(itemsize);
-    error e = refused("strides", "the step in bytes is not a multiple of the element size")
-                  .with_advice("make a contiguous copy");
+[[nodiscard]] result<void> check_steps(extents shape, const Int* bytes, std::int64_t itemsize) noexcept {
+    if (std::ranges::find(shape, 0) != shape.end()) return {};
     for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] <= 1 || steps.are_whole(strides[i])) continue;
-        return refused(e.field, e.problem, strides[i], itemsize)
+        if (shape[i] <= 1 || (bytes[i] & (itemsize - 1)) == 0) continue;
+        return refused("strides", "the step in bytes is not a multiple of the element size", bytes[i],
+                       itemsize)
             .at_axis(static_cast<std::int32_t>(i))
-            .with_advice(e.advice);
+            .with_advice("make a contiguous copy");
     }
-    return e;
+    return {};
 }
 
 /// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the
@@ -117,21 +107,18 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     const auto extent = [&](std::size_t i) {
         return static_cast<std::int64_t>(b.shape != nullptr ? b.shape[i] : b.len / b.itemsize);
     };
-    bool whole_steps = true;
     if (b.strides != nullptr) {
-        const element_steps steps(b.itemsize);
+        const int shift = step_shift(b.itemsize);
         auto ok = out.admit_axes({t, flags}, [&](std::size_t i) {
-            const std::int64_t n_here = extent(i);
-            whole_steps &= steps.are_whole(b.strides[i]) || n_here <= 1;
-            return tenon::detail::raw_axis{n_here, steps.count(b.strides[i])};
+            return tenon::detail::raw_axis{extent(i), b.strides[i] >> shift};
         });
-        if (!ok) return ok.error();
+        if (ok) ok = check_steps(out.shape(), b.strides, b.itemsize);
+        if (!ok) return ok;
     } else {
         for (std::size_t i = 0; i < n; ++i) out.storage[i] = extent(i);
         fill_row_major({out.storage, n}, out.storage + n);
-        if (auto ok = out.admit_stored({t, flags}); !ok) return ok.error();
+        if (auto ok = out.admit_stored({t, flags}); !ok) return ok;
     }
-    if (!whole_steps && !out.empty()) return broken_step(out.shape(), b.strides, b.itemsize);
     if (out.nbytes() != b.len)
         return malformed("len", "it is not the size of the elements that shape and itemsize say", b.len);
     return outcome::taken;

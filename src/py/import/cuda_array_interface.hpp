@@ -2,7 +2,7 @@
 // memory on the device it is truly on, its stream honoured.
 #pragma once
 
-#include "interface.hpp"
+#include "array_interface.hpp"
 #include "placing.hpp"
 
 namespace tenon::py::cuda_array_interface {
@@ -32,23 +32,18 @@ namespace tenon::py::cuda_array_interface {
 /// and the work may be on any stream: everything queued on the device is waited for, unless told not to.
 [[nodiscard]] inline result<void> order(long version, void* producer, const import_options& options,
                                         acquired& out) noexcept {
-    if (options.stream == -1 || out.looking || out.empty()) return {};
+    const device where = out.device();
     if (options.orders()) {
-        if (auto ok = check_stream_number(out.device(), options.stream); !ok) return ok;
+        if (auto ok = check_stream_number(where, options.stream); !ok) return ok;
         out.set_stream(options.stream_handle());
+    } else if (version == 3) {
+        out.set_stream(producer);
     }
-    if (version == 2) {
-        return detail::without_gil([&] {
-            return out.device().is_cuda() ? gpu::finish_device(out.device())
-                                          : gpu::finish_all_devices(out.device());
-        });
-    }
-    if (options.orders()) {
-        if (producer == nullptr || producer == out.stream()) return {};
-        return detail::without_gil([&] { return gpu::order(out.device(), producer, out.stream()); });
-    }
-    out.set_stream(producer);
-    return {};
+    if (version == 3 && (!options.orders() || producer == nullptr)) return {};
+    return detail::without_gil([&] {
+        if (version == 3) return gpu::order(where, producer, out.stream());
+        return where.is_cuda() ? gpu::finish_device(where) : gpu::finish_all_devices(where);
+    });
 }
 
 /// Reads the interface, asks the driver which device the memory is on, and orders the work.
@@ -66,25 +61,22 @@ namespace tenon::py::cuda_array_interface {
         return r;
 
     interface_description said;
-    if (const outcome r = read_interface(fields, a.out, said); r != outcome::taken) return r;
+    if (const outcome r = read_interface(a, fields, said); r != outcome::taken) return r;
     if (!said.has_address) return malformed("data", "it is missing or not a pair of address and flag");
     const auto stream = stated_stream(fields);
     if (!stream) return stream.error();
-    if (const outcome r = keep_described(a, said, {abi::device_code::cuda, 0}, dict.get());
-        r != outcome::taken)
-        return r;
+    said.tensor.device = {abi::device_code::cuda, 0};
+    if (const outcome r = keep_described(a, said, dict.get()); r != outcome::taken) return r;
     const auto where = true_device(a.out, a.options);
     if (!where) return a.give_up(where.error());
     a.out.set_device(*where);
+    if (a.options.stream == -1 || a.out.looking || a.out.empty()) return outcome::taken;
     // From here on code of others may run: the GIL is let go of.
     if (auto ordered = order(version, *stream, a.options, a.out); !ordered) return a.give_up(ordered.error());
     // The producer does not wait for the consumer's stream, or does not say which one is its own: it gets its
     // memory back when that is done.
-    if (a.options.stream != -1 && !a.out.looking && !a.out.empty()) {
-        a.out.owner = *stream == nullptr ? gpu::released_late(std::move(a.out.owner), a.out.device())
-                                         : gpu::released_late(std::move(a.out.owner), a.out.device(), *stream,
-                                                              a.out.stream());
-    }
+    if (*stream == nullptr || !gpu::is_same_stream(*where, *stream, a.out.stream()))
+        a.out.owner = gpu::released_late(std::move(a.out.owner), *where);
     return outcome::taken;
 }
 

@@ -177,8 +177,10 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
     const auto ok = out.admit_axes({numpy_abi::describe(a, element.type), flags},
                                    numpy_abi::axes_of(a, element.shift, steps));
     if (!ok) return ok;
-    if (!numpy_abi::are_whole(steps, element.shift) && !out.empty())
-        return broken_step(out.shape(), a->strides, std::int64_t{1} << element.shift);
+    if (!numpy_abi::are_whole(steps, element.shift)) {
+        const auto whole = check_steps(out.shape(), a->strides, std::int64_t{1} << element.shift);
+        if (!whole) return whole;
+    }
     if (out.owning) out.owner = detail::keep_object(obj, home);
     return outcome::taken;
 }
