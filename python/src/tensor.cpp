@@ -158,7 +158,7 @@ int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
         detail::validator::add_marks(*t, marks);
         t->set_stream(parts->stream);
         if (parts->is_capture_going_on != nullptr)
-            gpu::detail_done::watch_for_module(parts->is_capture_going_on);
+            gpu::watch_for_module(parts->is_capture_going_on);
         *out = py::detail::make_tensor_object(*t, *here, static_cast<PyObject*>(parts->referenced),
                                               static_cast<PyObject*>(parts->owner));
         if (*out != nullptr) return 0;

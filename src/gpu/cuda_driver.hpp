@@ -215,9 +215,10 @@ public:
 
     /// Whether the driver could be asked, and had no complaint.
     [[nodiscard]] const result<void>& entered() const noexcept { return entered_; }
-    [[nodiscard]] bool exists() const noexcept { return exists_; }
-    [[nodiscard]] const driver& functions() const noexcept { return *driver_; }
+    [[nodiscard]] bool exists() const noexcept { return context_ != nullptr; }
     [[nodiscard]] void* context() const noexcept { return context_; }
+    const driver& operator*() const noexcept { return *driver_; }
+    const driver* operator->() const noexcept { return driver_; }
 
 private:
     [[nodiscard]] int enter(int ordinal, missing then) noexcept {
@@ -228,14 +229,15 @@ private:
         if (fault != 0) return fault;
         if (active == 0 && then == missing::leave) {
             int device = -1;
-            exists_ = driver_->context_current(&context_) == 0 && context_ != nullptr &&
-                      driver_->context_device(&device) == 0 && device == device_;
+            if (driver_->context_current(&context_) != 0 || context_ == nullptr ||
+                driver_->context_device(&device) != 0 || device != device_)
+                context_ = nullptr;
             return 0;
         }
         fault = driver_->context_retain(&context_, device_);
         retained_ = fault == 0;
         if (fault == 0) fault = driver_->context_push(context_);
-        exists_ = pushed_ = fault == 0;
+        pushed_ = fault == 0;
         return fault;
     }
 
@@ -245,7 +247,6 @@ private:
     int device_ = 0;
     bool retained_ = false;
     bool pushed_ = false;
-    bool exists_ = false;
 };
 
 /// While this lives, what this thread calls does not end a capture of a CUDA graph that is going on

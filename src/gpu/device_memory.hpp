@@ -45,12 +45,11 @@ namespace tenon::gpu {
     return {abi::device_code::cuda, ordinal};
 }
 
-namespace detail_memory {
-
-/// Whether a driver that copies this will find the device's memory: copying from elsewhere may cost the whole
-/// process its device. HIP is believed.
+/// Whether there is a driver that copies this, and it will find the device's memory: copying from elsewhere
+/// may cost the whole process its device. HIP is believed.
 [[nodiscard]] inline result<void> check_reachable(const tensor_ref& t) noexcept {
-    if (!t.device().is_cuda()) return {};
+    if (const auto found = driver::needed_for(t.device(), "device"); !found) return found.error();
+    if (!t.device().is_cuda() || t.empty()) return {};
     const auto span = touched_span(t.shape(), t.strides());
     const std::int64_t low = span ? span->low * t.itemsize() : 0;
     const std::int64_t end = span && !t.dtype().is_subbyte() ? (span->high + 1) * t.itemsize() : 1;
@@ -71,7 +70,7 @@ struct freeing {
         if (memory == nullptr || functions->is_forked()) return;
         const context_scope here(where, "device");
         const beside_capture relaxed(*functions);
-        tenon::detail::blocking([&] { (void)functions->free(reinterpret_cast<std::uintptr_t>(memory)); });
+        detail::blocking([&] { (void)functions->free(reinterpret_cast<std::uintptr_t>(memory)); });
         int device = 0;
         if (functions->device_get(&device, where.id) == 0) (void)functions->context_release(device);
     }
@@ -94,7 +93,7 @@ struct freeing {
 
 /// Compact memory for a tensor like this one, on a device whose context is current.
 [[nodiscard]] inline result<tensor> room_for(const driver& d, const tensor_ref& like, device where,
-                                             void* stream) noexcept {
+                                             void* stream, bool for_copy = false) noexcept {
     std::uintptr_t address = 0;
     const auto bytes = static_cast<std::size_t>(like.nbytes());
     if (const int fault = like.empty() ? 0 : take_memory(d, where.id, bytes, address)) {
@@ -105,14 +104,16 @@ struct freeing {
         tensor_info::contiguous(reinterpret_cast<void*>(address), like.dtype(), like.shape(), where)
             .on_stream(stream);
     auto made = tensor::own(like.is_subbyte_padded() ? info.padded() : info, freeing{&d, where});
+    if (!made) return made;
+    if (for_copy) made->mark_copied();
     // Freeing waits for a device that is busy: then a thread does it.
-    if (made) made->owner() = released_late(std::move(made->owner()), where);
+    made->owner() = released_late(std::move(made->owner()), where);
     return made;
 }
 
 /// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
 /// go up, and few enough of them.
-class row_copy : tenon::detail::joined_axes {
+class row_copy : detail::joined_axes {
 public:
     explicit row_copy(const tensor_ref& from) noexcept : joined_axes(from), item_(from.itemsize()) {
         if (rank == 0 || axes[0].stride != 1) {  // rows of one element
@@ -169,18 +170,16 @@ private:
     return check_stream(stream);
 }
 
-}  // namespace detail_memory
-
 /// A writable, row-major tensor in memory of its own on a GPU, uninitialised, to be written to on the stream.
 /// The driver's memory is dear: allocating and freeing it waits for the device.
 [[nodiscard]] inline result<tensor> allocate(device where, element_type type, const axes& shape,
                                              void* stream = nullptr) noexcept {
-    const auto planned = tenon::detail::plan_allocation(type, shape, false);
+    const auto planned = detail::plan_allocation(type, shape, false);
     if (!planned) return planned.error();
-    if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
+    if (auto ok = check_target(where, stream); !ok) return ok.error();
     const context_scope here(where, "device", context_scope::missing::create);
     if (!here.entered()) return here.entered().error();
-    return detail_memory::room_for(here.functions(), *planned, where, stream);
+    return room_for(*here, *planned, where, stream);
 }
 
 /// A compact copy of a GPU's memory on the host, complete when it is there: everything queued on the device
@@ -192,29 +191,26 @@ private:
         if (made) made->mark_copied();
         return made;
     }
-    const auto packed = tenon::detail::is_packed(t);
-    if (!packed) return packed.error();
-    if (const auto found = driver::needed_for(t.device(), "device"); !found) return found.error();
+    const auto packed = detail::is_packed(t);
     const auto span = touched_span(t.shape(), t.strides());
+    if (!packed) return packed.error();
+    if (auto ok = check_reachable(t); !ok) return ok.error();
     if (!span) return refused("strides", "the elements lie too far apart");
-    if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
-    const std::int64_t bytes = *packed ? t.nbytes() : (span->high - span->low + 1) * t.itemsize();
+    const std::int64_t low = span->low * t.itemsize();
+    const std::int64_t bytes = *packed ? t.nbytes() : (span->high + 1) * t.itemsize() - low;
     auto room = tenon::allocate(dtype_of<std::uint8_t>, axes(bytes));
     if (!room) return room.error();
-    const std::uintptr_t lowest =
-        reinterpret_cast<std::uintptr_t>(t.data()) + static_cast<std::uintptr_t>(span->low * t.itemsize());
     {
         const context_scope here(t.device(), "device", context_scope::missing::create);
         if (!here.entered()) return here.entered().error();
-        const driver& d = here.functions();
-        int fault = d.context_synchronize();
-        if (fault == 0) fault = d.copy_to_host(room->data(), lowest, static_cast<std::size_t>(bytes));
-        if (fault != 0) return d.failed(fault, "device");
+        const auto first = reinterpret_cast<std::uintptr_t>(t.data()) + static_cast<std::uintptr_t>(low);
+        int fault = here->context_synchronize();
+        if (fault == 0) fault = here->copy_to_host(room->data(), first, static_cast<std::size_t>(bytes));
+        if (fault != 0) return here->failed(fault, "device");
     }
-    tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
-                           .with_byte_offset(static_cast<std::uint64_t>(-span->low * t.itemsize()));
-    if (t.is_subbyte_padded()) info = info.padded();
-    auto there = tensor::own(info, std::move(room->owner()));
+    const tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
+                                 .with_byte_offset(static_cast<std::uint64_t>(-low));
+    auto there = tensor::own(t.is_subbyte_padded() ? info.padded() : info, std::move(room->owner()));
     if (!there || !there->is_c_contiguous()) return there ? copy_to_host(*there, watch) : std::move(there);
     there->mark_copied();
     return there;
@@ -224,7 +220,7 @@ private:
 /// ready on.
 [[nodiscard]] inline result<tensor> put(const tensor_ref& t, device to, void* stream,
                                         copy_watch watch = {}) noexcept {
-    if (auto ok = detail_memory::check_target(to, stream); !ok) return ok.error();
+    if (auto ok = check_target(to, stream); !ok) return ok.error();
     if (const auto found = driver::needed_for(to, "device"); !found) return found.error();
     if (!t.is_c_contiguous()) {
         auto compact = copy_to_host(t, watch);
@@ -232,17 +228,15 @@ private:
     }
     const context_scope here(to, "device", context_scope::missing::create);
     if (!here.entered()) return here.entered().error();
-    const driver& d = here.functions();
-    auto made = detail_memory::room_for(d, t, to, stream);
-    if (made) made->mark_copied();
+    auto made = room_for(*here, t, to, stream, /*for_copy=*/true);
     if (!made || t.empty()) return made;
-    const beside_capture relaxed(d);
+    const beside_capture relaxed(*here);
     // Returns when the host's memory has been read, and not before: but for what the device still has to do
     // with it, which comes before anything that is queued later on any stream that waits for the default one.
-    int fault = d.copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), t.data(),
-                                 static_cast<std::size_t>(t.nbytes()));
-    if (fault == 0) fault = d.stream_synchronize(default_stream(to));
-    if (fault != 0) return d.failed(fault, "device");
+    int fault = here->copy_from_host(reinterpret_cast<std::uintptr_t>(made->data()), t.data(),
+                                     static_cast<std::size_t>(t.nbytes()));
+    if (fault == 0) fault = here->stream_synchronize(default_stream(to));
+    if (fault != 0) return here->failed(fault, "device");
     return made;
 }
 
@@ -250,35 +244,30 @@ private:
 /// unless the elements lie in an order that only the host can undo.
 [[nodiscard]] inline result<tensor> copy_on_device(const tensor_ref& t, void* stream) noexcept {
     const device where = t.device();
-    if (const auto found = driver::needed_for(where, "device"); !found) return found.error();
     stream = named_stream(where, stream);
-    const auto packed = tenon::detail::is_packed(t);
+    const auto packed = detail::is_packed(t);
     if (!packed) return packed.error();
-    if (auto ok = detail_memory::check_target(where, stream); !ok) return ok.error();
-    std::optional<detail_memory::row_copy> rows;
-    if (!t.empty()) {
-        if (auto ok = detail_memory::check_reachable(t); !ok) return ok.error();
-        if (!t.is_c_contiguous()) rows.emplace(t);
-    }
+    if (auto ok = check_target(where, stream); !ok) return ok.error();
+    if (auto ok = check_reachable(t); !ok) return ok.error();
+    std::optional<row_copy> rows;
+    if (!t.is_c_contiguous()) rows.emplace(t);
     if (rows && !rows->is_possible()) {
         auto fetched = fetch(t);
         return fetched ? put(*fetched, where, stream) : std::move(fetched);
     }
     const context_scope here(where, "device", context_scope::missing::create);
     if (!here.entered()) return here.entered().error();
-    const driver& d = here.functions();
-    if (detail_order::capture_of(d, stream) != detail_order::capture::none) {
+    if (capture_of(*here, stream) != capture::none) {
         return refused("stream", "it is being captured into a graph, which would write to the copy again")
             .with_advice("copy with the library that captures");
     }
-    auto made = detail_memory::room_for(d, t, where, stream);
-    if (made) made->mark_copied();
+    auto made = room_for(*here, t, where, stream, /*for_copy=*/true);
     if (!made || t.empty()) return made;
     const auto to = reinterpret_cast<std::uintptr_t>(made->data());
     const auto from = reinterpret_cast<std::uintptr_t>(t.data());
-    const int fault = rows ? rows->run(d, to, from, stream)
-                           : d.copy_on_device(to, from, static_cast<std::size_t>(t.nbytes()), stream);
-    if (fault != 0) return d.failed(fault, "device");
+    const int fault = rows ? rows->run(*here, to, from, stream)
+                           : here->copy_on_device(to, from, static_cast<std::size_t>(t.nbytes()), stream);
+    if (fault != 0) return here->failed(fault, "device");
     return made;
 }
 

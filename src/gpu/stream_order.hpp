@@ -70,8 +70,6 @@ private:
     bool captured_ = false;
 };
 
-namespace detail_order {
-
 enum class capture : std::uint8_t { none, active, of_others };
 
 /// Whether the stream is being captured into a graph. `of_others`: the default stream is not, but must not be
@@ -91,28 +89,34 @@ enum class capture : std::uint8_t { none, active, of_others };
         .with_advice("capture on a non-blocking stream, or pass stream=-1");
 }
 
-/// Has `wait(driver, later, is_captured)` make `later` wait for something, in the device's context. Without
-/// one there is nothing to wait for.
-template <class Wait>
-[[nodiscard]] result<void> make_wait(device where, const char* field, void* later, Wait&& wait) noexcept {
+/// Makes `later` wait for `*event` or, without one, for what is queued on `earlier` so far. Where the device
+/// has no context there is nothing to wait for.
+[[nodiscard]] inline result<void> make_wait(device where, const char* field, void* const* event,
+                                            void* earlier, void* later) noexcept {
     later = named_stream(where, later);
     if (auto ok = check_stream(later); !ok) return ok;
     const context_scope here(where, field);
     if (!here.entered() || !here.exists()) return here.entered();
-    const capture state = capture_of(here.functions(), later);
+    const capture state = capture_of(*here, later);
     if (state == capture::of_others) return unusable();
-    return wait(here.functions(), later, state == capture::active);
+    const bool is_captured = state == capture::active;
+    ready_event now;
+    if (event == nullptr) {
+        const capture before = capture_of(*here, earlier);
+        // Only within a capture can one wait for the other: elsewhere the work is not there to be waited for.
+        if (is_captured != (before == capture::active)) return {};
+        if (before == capture::of_others) return unusable();
+        if (const int fault = now.record(*here, earlier)) return here->failed(fault, field);
+    } else if (is_captured) {
+        return {};  // its graph is replayed after whatever was queued before, and waits for nothing else
+    }
+    return here->checked(here->stream_wait(later, event != nullptr ? *event : now.get(), 0), field);
 }
 
-}  // namespace detail_order
-
-/// Makes the stream wait for an event that somebody has recorded and keeps. What is being captured comes to
-/// run when its graph is replayed, after whatever was queued before, and waits for nothing else.
+/// Makes the stream wait for an event that somebody has recorded and keeps.
 [[nodiscard]] inline result<void> order_after(device where, void* event, void* later,
                                               const char* field = "sync_event") noexcept {
-    return detail_order::make_wait(where, field, later, [&](const driver& d, void* stream, bool is_captured) {
-        return d.checked(is_captured ? 0 : d.stream_wait(stream, event, 0), field);
-    });
+    return make_wait(where, field, &event, nullptr, later);
 }
 [[nodiscard]] inline result<void> order_after(device where, const ready_event& event, void* later) noexcept {
     return order_after(where, event.get(), later, "stream");
@@ -127,27 +131,25 @@ template <class Wait>
     if (driver::usable_for(where) == nullptr) return {};
     const context_scope here(where, "stream");
     if (!here.entered() || !here.exists()) return here.entered();
-    const driver& d = here.functions();
-    if (detail_order::capture_of(d, stream) == detail_order::capture::active) {
-        out.mark_captured();
-        return {};
-    }
-    return d.checked(out.record(d, stream), "stream");
+    if (capture_of(*here, stream) != capture::active)
+        return here->checked(out.record(*here, stream), "stream");
+    out.mark_captured();
+    return {};
 }
 
 /// Waits, here and now, for an event that somebody else has recorded.
 [[nodiscard]] inline result<void> finish_event(device where, void* event) noexcept {
     const context_scope here(where, "sync_event");
     if (!here.entered()) return here.entered();
-    const beside_capture relaxed(here.functions());
-    return here.functions().checked(here.functions().event_synchronize(event), "sync_event");
+    const beside_capture relaxed(*here);
+    return here->checked(here->event_synchronize(event), "sync_event");
 }
 
 /// Waits, here and now, for everything that is queued on the device.
 [[nodiscard]] inline result<void> finish_device(device where) noexcept {
     const context_scope here(where, "device");
     if (!here.entered() || !here.exists()) return here.entered();
-    return here.functions().checked(here.functions().context_synchronize(), "device");
+    return here->checked(here->context_synchronize(), "device");
 }
 
 /// The same for every device that is in use: memory of the host that devices can reach does not say which of

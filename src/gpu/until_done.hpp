@@ -7,8 +7,6 @@
 
 namespace tenon::gpu {
 
-namespace detail_done {
-
 /// Whether a library works on a stream that is being captured, as far as it can be asked on this thread: its
 /// memory may be let go of in the middle of a capture, which the calls below would end. A capture on another
 /// thread goes unnoticed.
@@ -35,7 +33,7 @@ inline int is_any_captured_here(abi::dl_device where) noexcept {
 }
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
-    if (detail_order::capture_of(d, default_stream(where)) != detail_order::capture::none) return true;
+    if (capture_of(d, default_stream(where)) != capture::none) return true;
     return std::ranges::any_of(capture_questions(), [&](const auto& place) {
         const capture_question ask = place.load();
         return ask != nullptr && ask(where.to_abi()) != 0;
@@ -52,7 +50,7 @@ public:
         device where;
 
         void finish() noexcept {
-            if (event) tenon::detail::blocking([&] { (void)event.synchronize(); });
+            if (event) detail::blocking([&] { (void)event.synchronize(); });
             event = ready_event();
             owner.reset();
         }
@@ -123,13 +121,12 @@ inline bool let_go(keep_alive&& owner, device where) noexcept {
     keep_alive held = std::move(owner);
     const context_scope here(where, "device");
     if (!here.entered() || !here.exists()) return true;
-    const driver& d = here.functions();
     ready_event all;
-    const bool is_captured = is_capture_going_on(d, where);
-    if (!is_captured && d.context_record == nullptr) {
+    const bool is_captured = is_capture_going_on(*here, where);
+    if (!is_captured && here->context_record == nullptr) {
         // HIP or an older driver: nothing less than waiting will do.
-        tenon::detail::blocking([&] { (void)d.context_synchronize(); });
-    } else if (is_captured || all.record_all(d, here.context()) != 0) {
+        detail::blocking([&] { (void)here->context_synchronize(); });
+    } else if (is_captured || all.record_all(*here, here.context()) != 0) {
         waiting_room::postpone(std::move(held), where);
         return false;
     } else if (all.query() != 0) {
@@ -138,8 +135,6 @@ inline bool let_go(keep_alive&& owner, device where) noexcept {
     return true;
 }
 
-}  // namespace detail_done
-
 /// Lets go of `owner` when everything that is now queued on the device is done, at once if it is idle. For
 /// memory whose last reader is a stream that may be gone by now.
 inline void release_after_device(keep_alive&& owner, device where) noexcept {
@@ -147,12 +142,10 @@ inline void release_after_device(keep_alive&& owner, device where) noexcept {
     // Nothing can be pending, or this is a child of fork, in which nothing may be asked and no lock taken.
     if (driver::usable_for(where) == nullptr) return;
     // What was postponed has to wait on if this has: not all of it is tried again each time.
-    if (!detail_done::let_go(std::move(mine), where)) return;
-    for (auto& earlier : detail_done::waiting_room::take_postponed())
-        (void)detail_done::let_go(std::move(earlier.owner), earlier.where);
+    if (!let_go(std::move(mine), where)) return;
+    for (auto& earlier : waiting_room::take_postponed())
+        (void)let_go(std::move(earlier.owner), earlier.where);
 }
-
-namespace detail_done {
 
 struct late_owner {
     keep_alive owner;
@@ -164,24 +157,22 @@ struct late_owner {
     }
 };
 
-}  // namespace detail_done
-
 /// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
 /// released when everything that was queued by then is done. Nothing is let go of here: the memory may be one
 /// that stays where it is only as long as no code of others runs.
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || !mine) return mine;
-    detail_done::late_owner late(std::move(mine), where);
+    late_owner late(std::move(mine), where);
     keep_alive out;
     // Without memory for it, the order of the release is all that is lost.
-    if (tenon::detail::keep_moved(late, out, owner_kind::late) == nullptr) return std::move(late.owner);
+    if (detail::keep_moved(late, out, owner_kind::late) == nullptr) return std::move(late.owner);
     return out;
 }
 
 /// What an owner lets go of late, or the owner itself.
 [[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
-    using late = tenon::detail::box<detail_done::late_owner>;
+    using late = detail::box<late_owner>;
     // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): a temporary one is refused below
     return owner.is(owner_kind::late) ? static_cast<late*>(owner.subject())->object.owner : owner;
 }

@@ -198,7 +198,7 @@ TENON_INLINE PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject
         owner.is(owner_kind::memory) ? 1U : 0U,
         referenced_by(owner),
         object_behind(owner),
-        t.device().has_streams() ? &gpu::detail_done::is_any_captured_here : nullptr};
+        t.device().has_streams() ? &gpu::is_any_captured_here : nullptr};
     void* made = nullptr;
     if (foreign_code([&] { return package.take(&parts, &made); }) != 0) return nullptr;
     t.owner().disown();

@@ -76,7 +76,7 @@ private:
             Function none = nullptr;
             if (place.load(std::memory_order_relaxed) == ask) return;
             if (place.compare_exchange_strong(none, ask)) {
-                gpu::detail_done::capture_questions().front().store(&is_any_capturing);
+                gpu::capture_questions().front().store(&is_any_capturing);
                 return;
             }
         }
@@ -91,7 +91,7 @@ private:
             if (ask == nullptr) return false;
             void* stream = nullptr;
             if (ask_for_stream(ask, where, stream) && stream != nullptr &&
-                gpu::detail_order::capture_of(d, stream) == gpu::detail_order::capture::active)
+                gpu::capture_of(d, stream) == gpu::capture::active)
                 return true;
             if (attached) PyErr_Clear();
         }
