@@ -16,12 +16,13 @@ TENON_INLINE std::string annotation_of(const parameter_type& type) {
     return type.accepts_none ? out + " | None" : out;
 }
 
-TENON_INLINE const char* text_of(PyObject* obj, std::size_t& size) noexcept {
-    if (!PyUnicode_Check(obj)) return nullptr;
+TENON_INLINE loading load_text(PyObject* obj, std::string_view& out) noexcept {
+    if (!PyUnicode_Check(obj)) return loading::refused;
     Py_ssize_t length = 0;
     const char* const text = PyUnicode_AsUTF8AndSize(obj, &length);
-    size = static_cast<std::size_t>(length);
-    return text;
+    if (text == nullptr) return refuse_or_raise();
+    out = {text, static_cast<std::size_t>(length)};
+    return loading::done;
 }
 
 TENON_INLINE py::ref items_of(PyObject* obj) noexcept {
@@ -72,43 +73,17 @@ struct function_record {
     std::vector<parameter::default_value> defaults;
 };
 
-TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
-
 /// A default value as an object. Null with an exception set on failure.
 // NOLINTNEXTLINE(bugprone-exception-escape): a variant of numbers is never without a value
 [[nodiscard]] inline ref default_object(const parameter::default_value& value) noexcept {
     return ref::take(std::visit(
         []<class V>(const V& v) -> PyObject* {
-            if constexpr (std::is_same_v<V, bool>)
-                return PyBool_FromLong(v ? 1 : 0);
-            else if constexpr (std::is_same_v<V, std::int64_t>)
-                return PyLong_FromLongLong(v);
-            else if constexpr (std::is_same_v<V, std::uint64_t>)
-                return PyLong_FromUnsignedLongLong(v);
-            else if constexpr (std::is_same_v<V, double>)
-                return PyFloat_FromDouble(v);
-            else if constexpr (std::is_same_v<V, const char*>)
-                return PyUnicode_FromString(v);
+            if constexpr (std::is_arithmetic_v<V> || std::is_same_v<V, const char*>)
+                return bind::to_object(v);
             else
                 return ref::borrow(Py_None).release();
         },
         value));
-}
-
-/// Text as Python shows it, on one line.
-[[nodiscard]] inline std::string quoted_text(std::string_view text) {
-    static constexpr char digits[] = "0123456789abcdef";
-    std::string out = "'";
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '\\' || c == '\'')
-            out += {'\\', c};
-        else if (byte < 0x20)
-            out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
-        else
-            out += c;
-    }
-    return out + "'";
 }
 
 /// A default value as Python shows it.
@@ -125,7 +100,7 @@ TENON_INLINE void raise_thrown() noexcept { raise_caught(); }
                 PyMem_Free(text);
                 return out;
             } else if constexpr (std::is_same_v<V, const char*>) {
-                return quoted_text(v);
+                return bind::quoted(v);
             } else {
                 return "None";
             }

@@ -28,10 +28,21 @@ struct refusal {
     return prefix.empty() || prefix == "builtins" ? full : prefix + "." + full;
 }
 
-/// "'x'", for a message, which ends at the first NUL.
-[[nodiscard]] inline std::string quoted(std::string_view name) {
+/// "'x'": text as Python shows it, on one line, and not to its first NUL alone.
+[[nodiscard]] inline std::string quoted(std::string_view text) {
+    static constexpr char digits[] = "0123456789abcdef";
     std::string shown = "'";
-    for (const char c : name) shown += c != '\0' ? std::string(1, c) : "\\0";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\\' || c == '\'')
+            shown += {'\\', c};
+        else if (c == '\0')
+            shown += "\\0";
+        else if (byte < 0x20)
+            shown += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
+        else
+            shown += c;
+    }
     return shown + "'";
 }
 

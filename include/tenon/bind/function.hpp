@@ -70,9 +70,6 @@ TENON_API void raise_refused(const function_record& function, std::size_t index,
                              const bind::parameter_type& type, const std::string& annotation,
                              PyObject* obj) noexcept;
 
-/// Raises the C++ exception being handled as Python's.
-TENON_API void raise_thrown() noexcept;
-
 /// One registered function: `Tag` tells apart several that are made of one C++ function.
 template <auto F, class Tag, class Signature>
 class method;
@@ -100,7 +97,7 @@ private:
         if (!place_arguments(*record_, args, positional, names, placed.data(), made.data())) return nullptr;
         return run(placed.data(), std::index_sequence_for<Args...>{});
     } catch (...) {
-        raise_thrown();
+        raise_caught();
         return nullptr;
     }
 

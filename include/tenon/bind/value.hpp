@@ -20,42 +20,6 @@
 
 namespace tenon::bind {
 
-/// Room for a value that is no array by itself: `load(obj, may_convert)`, `value()`; and `ran_code()`, if
-/// loading it may be known to have run no Python. Specialise it to add a type of your own, with a static
-/// `annotation()` as a signature has it.
-template <class T>
-class value_slot;
-
-template <class T>
-struct room {
-    using type = value_slot<T>;
-};
-template <class T>
-    requires is_slotted<T>
-struct room<T> {
-    using type = slot<T>;
-};
-/// The room for a parameter of type `T`.
-template <class T>
-using room_for = typename room<std::remove_cvref_t<T>>::type;
-
-/// What the elements of a container point into: the room of the container keeps it for the call.
-using kept_objects = std::vector<py::ref>;
-
-/// What rooms for values have in common.
-template <class T>
-class stored_value {
-public:
-    T& value() noexcept { return value_; }
-
-protected:
-    T value_{};
-};
-template <class T>
-struct stored_items : stored_value<T> {
-    kept_objects kept;
-};
-
 template <class T>
 inline constexpr bool is_tuple = is_a<T, std::tuple> || is_a<T, std::pair>;
 template <class T>
@@ -63,166 +27,175 @@ inline constexpr bool is_dict = false;
 template <class T, class... Rest>
 inline constexpr bool is_dict<std::map<std::string, T, Rest...>> = true;
 template <class T>
-inline constexpr bool is_text =
-    std::same_as<T, std::string> || std::same_as<T, std::string_view> || std::same_as<T, const char*>;
+inline constexpr bool is_text = is_one_of<T, std::string, std::string_view, const char*>;
+/// A value that is read in one look, and keeps nothing alive.
+template <class T>
+inline constexpr bool is_plain = std::is_arithmetic_v<T> || is_text<T> || std::same_as<T, PyObject*>;
 
 // --- numbers, text, and any object ------------------------------------------------------------------------
 
+/// What a number is read as.
+template <class T>
+using widest = std::conditional_t<std::floating_point<T>, double,
+                                  std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>;
 // The number that an object is, and whether that took more than a look.
 [[nodiscard]] TENON_API loading load_number(PyObject* obj, long long& out, bool& ran_code) noexcept;
 [[nodiscard]] TENON_API loading load_number(PyObject* obj, unsigned long long& out, bool& ran_code) noexcept;
 [[nodiscard]] TENON_API loading load_number(PyObject* obj, double& out, bool& ran_code) noexcept;
 
-/// The text of an object; null if it is none, or with an exception set.
-[[nodiscard]] TENON_API const char* text_of(PyObject* obj, std::size_t& size) noexcept;
+/// The text of an object, for as long as that lives.
+[[nodiscard]] TENON_API loading load_text(PyObject* obj, std::string_view& out) noexcept;
 
 /// A text that is a view or a pointer, and an object, are good for the length of the call.
 template <class T>
-    requires(std::is_arithmetic_v<T> || is_text<T> || std::same_as<T, PyObject*>)
-class value_slot<T> : public stored_value<T> {
-    using wide = std::conditional_t<std::floating_point<T>, double,
-                                    std::conditional_t<std::is_signed_v<T>, long long, unsigned long long>>;
-
-public:
-    loading load(PyObject* obj, bool) {
-        if constexpr (std::same_as<T, PyObject*>) {
-            this->value_ = obj;
-        } else if constexpr (std::same_as<T, bool>) {
-            this->value_ = obj == Py_True;
-            if (!PyBool_Check(obj)) return loading::refused;
-        } else if constexpr (std::is_arithmetic_v<T>) {
-            wide number{};
-            const loading answer = load_number(obj, number, ran_code_);
-            if (answer != loading::done) return answer;
-            if constexpr (std::integral<T>)
-                if (!std::in_range<T>(number)) return loading::refused;
-            this->value_ = static_cast<T>(number);
-        } else {
-            std::size_t size = 0;
-            const char* const text = text_of(obj, size);
-            if (text == nullptr) return PyErr_Occurred() != nullptr ? refuse_or_raise() : loading::refused;
-            if constexpr (std::same_as<T, const char*>)
-                this->value_ = text;
-            else
-                this->value_ = T(text, size);
-        }
-        return loading::done;
+    requires is_plain<T>
+[[nodiscard]] loading load_value(PyObject* obj, T& out, bool& ran_code) {
+    if constexpr (std::same_as<T, PyObject*>) {
+        out = obj;
+    } else if constexpr (std::same_as<T, bool>) {
+        if (!PyBool_Check(obj)) return loading::refused;
+        out = obj == Py_True;
+    } else if constexpr (is_text<T>) {
+        std::string_view text;
+        if (const loading answer = load_text(obj, text); answer != loading::done) return answer;
+        if constexpr (std::same_as<T, const char*>)
+            out = text.data();
+        else
+            out = text;
+    } else {
+        widest<T> number{};
+        if (const loading answer = load_number(obj, number, ran_code); answer != loading::done) return answer;
+        if constexpr (std::integral<T>)
+            if (!std::in_range<T>(number)) return loading::refused;
+        out = static_cast<T>(number);
     }
-    [[nodiscard]] bool ran_code() const noexcept { return ran_code_; }
-
-private:
-    bool ran_code_ = false;
-};
+    return loading::done;
+}
 
 // --- values in values -------------------------------------------------------------------------------------
 
-/// A value that may point into the object it was loaded from: text that is not copied, the object itself, a
-/// type of one's own; or a container of such.
+/// What the elements of a container point into: the room of the container keeps it for the call.
+using kept_objects = std::vector<py::ref>;
+
+/// A value that points into the object it was loaded from, or a container of such.
 template <class T>
-inline constexpr bool points_into_object =
-    !std::is_arithmetic_v<T> && !std::same_as<T, std::string> && !is_slotted<T>;
-template <class T>
-    requires(!is_slotted<std::optional<T>>)
-inline constexpr bool points_into_object<std::optional<T>> = points_into_object<T>;
-template <class T>
-inline constexpr bool points_into_object<std::vector<T>> = points_into_object<T>;
-template <class T>
-inline constexpr bool points_into_object<std::map<std::string, T>> = points_into_object<T>;
-template <class... T>
-inline constexpr bool points_into_object<std::tuple<T...>> = (points_into_object<T> || ...);
+inline constexpr bool points_into_object = is_one_of<T, std::string_view, const char*, PyObject*>;
+template <template <class...> class Container, class... T>
+    requires(!std::same_as<Container<T...>, std::string_view>)
+inline constexpr bool points_into_object<Container<T...>> = (points_into_object<T> || ...);
 
 /// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
 /// set when it is no sequence.
 [[nodiscard]] TENON_API py::ref items_of(PyObject* obj) noexcept;
 
-/// Loads an element and puts it where it is to stay, and what its own elements point into beside it.
-template <class T, class Put>
-[[nodiscard]] loading load_element(PyObject* obj, bool may_convert, kept_objects& kept, Put&& put) {
-    std::conditional_t<is_slotted<T>, kept_item<T>, value_slot<T>> element;
-    const loading answer = element.load(obj, may_convert);
-    if (answer != loading::done) return answer;
-    put(std::move(element.value()));
-    if constexpr (requires { element.kept; }) {
-        for (py::ref& object : element.kept) kept.push_back(std::move(object));
+/// Loads an element, or a value that has elements, and puts aside what it points into.
+template <class T>
+[[nodiscard]] loading load_value(PyObject* obj, bool may_convert, std::optional<T>& out, kept_objects& kept);
+
+template <class T>
+[[nodiscard]] loading load_items(PyObject* items, bool may_convert, std::optional<std::vector<T>>& out,
+                                 kept_objects& kept) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(items);
+    out.emplace().reserve(static_cast<std::size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        std::optional<T> item;
+        const loading answer = load_value(PyTuple_GET_ITEM(items, i), may_convert, item, kept);
+        if (answer != loading::done) return answer;
+        out->push_back(std::move(*item));
     }
+    return loading::done;
+}
+template <class... T>
+[[nodiscard]] loading load_items(PyObject* items, bool may_convert, std::optional<std::tuple<T...>>& out,
+                                 kept_objects& kept) {
+    if (PyTuple_GET_SIZE(items) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
+    loading answer = loading::done;
+    Py_ssize_t next = 0;
+    const auto load = [&](auto& part) {
+        answer = load_value(PyTuple_GET_ITEM(items, next++), may_convert, part, kept);
+        return answer == loading::done;
+    };
+    const auto load_all = [&](auto&... parts) {
+        if ((load(parts) && ...)) out.emplace(std::move(*parts)...);
+    };
+    std::tuple<std::optional<T>...> parts;
+    std::apply(load_all, parts);
     return answer;
+}
+template <class T>
+[[nodiscard]] loading load_items(PyObject* dict, bool may_convert,
+                                 std::optional<std::map<std::string, T>>& out, kept_objects& kept) {
+    out.emplace();
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
+        // Whoever asks the collector finds the copy, too, and may empty it.
+        const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
+        std::string_view name;
+        std::optional<T> item;
+        loading answer = load_text(key, name);
+        if (answer == loading::done) answer = load_value(value, may_convert, item, kept);
+        if (answer != loading::done) return answer;
+        out->emplace(name, std::move(*item));
+    }
+    return loading::done;
 }
 
 template <class T>
-    requires(!is_slotted<std::optional<T>>)
-class value_slot<std::optional<T>> : public stored_items<std::optional<T>> {
-public:
-    loading load(PyObject* obj, bool may_convert) {
-        if (obj == Py_None) return loading::done;
-        return load_element<T>(obj, may_convert, this->kept,
-                               [&](T&& v) { this->value_.emplace(std::move(v)); });
-    }
-};
-
-template <class T>
-class value_slot<std::vector<T>> : public stored_items<std::vector<T>> {
-public:
-    loading load(PyObject* obj, bool may_convert) {
-        py::ref items = items_of(obj);  // a list may change while we look
+loading load_value(PyObject* obj, bool may_convert, std::optional<T>& out, kept_objects& kept) {
+    if constexpr (is_plain<T>) {
+        bool ran_code = false;
+        return load_value(obj, out.emplace(), ran_code);
+    } else if constexpr (is_slotted<T>) {
+        kept_item<T> item;
+        const loading answer = item.load(obj, may_convert);
+        if (answer == loading::done) out.emplace(std::move(item.value()));
+        return answer;
+    } else if constexpr (is_a<T, std::optional>) {
+        out.emplace();
+        return obj == Py_None ? loading::done : load_value(obj, may_convert, *out, kept);
+    } else {
+        static_assert(
+            is_dict<T> || is_a<T, std::vector> || is_a<T, std::tuple>,
+            "tenon::py::function: not a parameter; there are numbers, text, PyObject*, arrays, tensors, "
+            "and std::optional, std::vector, std::tuple and std::map<std::string, ...> of these");
+        if (is_dict<T> && !PyDict_Check(obj)) return loading::refused;
+        // A list or a dict may change while we look.
+        py::ref items = is_dict<T> ? py::ref::take(PyDict_Copy(obj)) : items_of(obj);
         if (!items) return refuse_or_raise();
-        const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
-        this->value_.reserve(static_cast<std::size_t>(count));
-        for (Py_ssize_t i = 0; i < count; ++i) {
-            const loading answer = load_element<T>(PyTuple_GET_ITEM(items.get(), i), may_convert, this->kept,
-                                                   [&](T&& v) { this->value_.push_back(std::move(v)); });
-            if (answer != loading::done) return answer;
-        }
-        if constexpr (points_into_object<T>) this->kept.push_back(std::move(items));
-        return loading::done;
-    }
-};
-
-template <class T>
-class value_slot<std::map<std::string, T>> : public stored_items<std::map<std::string, T>> {
-public:
-    loading load(PyObject* obj, bool may_convert) {
-        if (!PyDict_Check(obj)) return loading::refused;
-        py::ref copy = py::ref::take(PyDict_Copy(obj));
-        if (!copy) return refuse_or_raise();
-        PyObject *key = nullptr, *item = nullptr;
-        for (Py_ssize_t at = 0; PyDict_Next(copy.get(), &at, &key, &item) != 0;) {
-            // Whoever asks the collector finds the copy, too, and may empty it.
-            const py::ref held_key = py::ref::borrow(key), held_item = py::ref::borrow(item);
-            value_slot<std::string> name;
-            loading answer = name.load(key, false);
-            if (answer == loading::done) {
-                answer = load_element<T>(item, may_convert, this->kept,
-                                         [&](T&& v) { this->value_.emplace(name.value(), std::move(v)); });
-            }
-            if (answer != loading::done) return answer;
-        }
-        if constexpr (points_into_object<T>) this->kept.push_back(std::move(copy));
-        return loading::done;
-    }
-};
-
-template <class... T>
-class value_slot<std::tuple<T...>> : public stored_items<std::optional<std::tuple<T...>>> {
-public:
-    loading load(PyObject* obj, bool may_convert) {
-        py::ref items = items_of(obj);
-        if (!items) return refuse_or_raise();
-        if (PyTuple_GET_SIZE(items.get()) != static_cast<Py_ssize_t>(sizeof...(T))) return loading::refused;
-        std::tuple<std::optional<T>...> parts;
-        loading answer = loading::done;
-        Py_ssize_t next = 0;
-        const auto load_part = [&]<class P>(std::optional<P>& part) {
-            answer = load_element<P>(PyTuple_GET_ITEM(items.get(), next++), may_convert, this->kept,
-                                     [&](P&& v) { part.emplace(std::move(v)); });
-            return answer == loading::done;
-        };
-        if (std::apply([&](auto&... part) { return (load_part(part) && ...); }, parts))
-            std::apply([&](auto&... part) { this->value_.emplace(std::move(*part)...); }, parts);
-        if constexpr (points_into_object<std::tuple<T...>>) this->kept.push_back(std::move(items));
+        const loading answer = load_items(items.get(), may_convert, out, kept);
+        if constexpr (points_into_object<T>) kept.push_back(std::move(items));
         return answer;
     }
-    std::tuple<T...>& value() noexcept { return *this->value_; }
+}
+
+/// Room for a value that is no array by itself.
+template <class T>
+class value_slot {
+public:
+    [[nodiscard]] loading load(PyObject* obj, bool may_convert) {
+        return load_value(obj, may_convert, value_, kept_);
+    }
+    [[nodiscard]] T& value() noexcept { return *value_; }
+
+private:
+    std::optional<T> value_;
+    kept_objects kept_;
 };
+template <class T>
+    requires is_plain<T>
+class value_slot<T> {
+public:
+    [[nodiscard]] loading load(PyObject* obj, bool) { return load_value(obj, value_, ran_code_); }
+    [[nodiscard]] T& value() noexcept { return value_; }
+    [[nodiscard]] bool ran_code() const noexcept { return ran_code_; }
+
+private:
+    T value_{};
+    bool ran_code_ = false;
+};
+/// The room for a parameter of type `T`.
+template <class T, class Value = std::remove_cvref_t<T>>
+using room_for = std::conditional_t<is_slotted<Value>, slot<Value>, value_slot<Value>>;
 
 // --- results ----------------------------------------------------------------------------------------------
 
@@ -256,10 +229,8 @@ PyObject* to_object(T&& result) {
         return result;
     } else if constexpr (std::same_as<value, py::ref>) {
         return py::ref(std::forward<T>(result)).release();
-    } else if constexpr (is_array<value>) {
+    } else if constexpr (is_array<value> || is_one_of<value, tensor, tenon::result<tensor>>) {
         return to_python<value>(std::forward<T>(result));
-    } else if constexpr (std::same_as<value, tensor> || std::same_as<value, tenon::result<tensor>>) {
-        return to_python<tensor>(std::forward<T>(result));
     } else if constexpr (is_a<value, std::optional>) {
         return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
     } else if constexpr (is_a<value, std::vector>) {
@@ -298,7 +269,7 @@ PyObject* to_object(T&& result) {
 
 // --- annotations ------------------------------------------------------------------------------------------
 
-/// The annotation of a type that is lent, or of a tensor.
+/// The annotation of a parameter type that is lent, or of a tensor.
 [[nodiscard]] TENON_API std::string annotation_of(const parameter_type& type);
 
 /// A parameter as a signature has it, or a result.
@@ -311,7 +282,7 @@ template <class T, bool IsResult = false>
         return annotation_of(type_of<value>);
     } else if constexpr (is_array<value>) {
         return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
-    } else if constexpr (std::same_as<value, tensor> || std::same_as<value, result<tensor>>) {
+    } else if constexpr (is_one_of<value, tensor, result<tensor>>) {
         return "tenon.Tensor";
     } else if constexpr (is_a<value, std::optional>) {
         return annotation_of<typename value::value_type, IsResult>() + " | None";
@@ -326,15 +297,12 @@ template <class T, bool IsResult = false>
             ((list += (list.empty() ? "" : ", ") + annotation_of<Part, IsResult>()), ...);
             return "tuple[" + list + "]";
         }(std::type_identity<value>{});
-    } else if constexpr (std::same_as<value, PyObject*> || std::same_as<value, py::ref>) {
+    } else if constexpr (is_one_of<value, PyObject*, py::ref>) {
         return "object";
-    } else if constexpr (is_text<value> ||
-                         (IsResult && std::convertible_to<const value&, std::string_view>)) {
+    } else if constexpr (std::convertible_to<const value&, std::string_view>) {
         return "str";
-    } else if constexpr (std::is_arithmetic_v<value>) {
-        return std::same_as<value, bool> ? "bool" : std::floating_point<value> ? "float" : "int";
     } else {
-        return value_slot<value>::annotation();
+        return std::same_as<value, bool> ? "bool" : std::floating_point<value> ? "float" : "int";
     }
 }
 
