@@ -3,6 +3,7 @@
 #include "../../src/py/export/all.hpp"
 
 #include "functions.hpp"
+#include "library_words.hpp"
 
 namespace tenon::module {
 
@@ -126,37 +127,38 @@ PyObject* dtype_table() noexcept {
     return table.release();
 }
 
-/// What the Python half reads of a row.
-[[nodiscard]] static PyObject* as_dictionary(const py::library_row& row) noexcept {
+/// What the Python half reads of a library.
+[[nodiscard]] static PyObject* as_dictionary(const py::library_row& row,
+                                             const library_words& words) noexcept {
     const std::pair<const char*, std::string_view> texts[] = {
         {"name", row.name},
-        {"distribution", row.distribution},
-        {"devices", row.devices},
-        {"more_types", row.more_types},
-        {"fewer_types", row.fewer_types},
+        {"distribution", words.distribution},
+        {"devices", words.devices},
+        {"more_types", words.more_types},
+        {"fewer_types", words.fewer_types},
         {"to_type", row.to_type},
-        {"device_kind", row.device_kind},
-        {"device_number", row.device_number},
-        {"device_text", row.device_text},
-        {"device_names", row.device_names},
-        {"type_attribute", row.type_attribute},
-        {"type_prefix", row.type_prefix},
-        {"type_names", row.type_names},
+        {"device_kind", words.device_kind},
+        {"device_number", words.device_number},
+        {"device_text", words.device_text},
+        {"device_names", words.device_names},
+        {"type_attribute", words.type_attribute},
+        {"type_prefix", words.type_prefix},
+        {"type_names", words.type_names},
         {"from_dlpack", row.from_dlpack != nullptr ? row.from_dlpack : ""},
     };
     const std::pair<const char*, int> numbers[] = {
         {"alignment", row.alignment},
         {"alignment_on_gpu", row.alignment_on_gpu},
         {"alignment_of_complex128", row.alignment_of_complex128},
-        {"copies_below", row.copies_below},
-        {"most_axes", row.most_axes},
+        {"copies_below", words.copies_below},
+        {"most_axes", words.most_axes},
     };
     const std::pair<const char*, bool> answers[] = {
         {"always_cuda", row.always_cuda},
-        {"forgets_readonly", row.forgets_readonly},
-        {"forgets_readonly_on_gpu", row.forgets_readonly_on_gpu},
-        {"donates_on_gpu", row.donates_on_gpu},
-        {"types_as_text", row.types_as_text},
+        {"forgets_readonly", words.forgets_readonly},
+        {"forgets_readonly_on_gpu", words.forgets_readonly_on_gpu},
+        {"donates_on_gpu", words.donates_on_gpu},
+        {"types_as_text", words.types_as_text},
     };
     py::ref made = py::ref::take(PyDict_New());
     const auto put = [&](const char* key, PyObject* value) {
@@ -171,8 +173,9 @@ PyObject* dtype_table() noexcept {
 
 PyObject* library_table() noexcept {
     const py::ref table = py::ref::take(PyDict_New());
-    for (const py::library_row& row : py::known_libraries) {
-        const py::ref line = table ? py::ref::take(as_dictionary(row)) : py::ref();
+    for (std::size_t i = 0; i < py::known_libraries.size(); ++i) {
+        const py::library_row& row = py::known_libraries[i];
+        const py::ref line = table ? py::ref::take(as_dictionary(row, words_of_libraries[i])) : py::ref();
         const py::ref shown = line ? py::ref::take(PyDictProxy_New(line.get())) : py::ref();
         for (const std::string_view package : {row.name, row.alias})
             if (!package.empty() &&

@@ -128,7 +128,7 @@ DTYPES: tuple[tuple[str, tuple[int, int, int], str, str, str], ...]
 
 @type_check_only
 class LibraryRow(TypedDict):
-    """What each means stands in src/py/library/table.hpp. Lists are of words with blanks in between."""
+    """What each means stands in src/py/library/table.hpp and python/src/library_words.hpp. Lists are of words with blanks in between."""
 
     name: str
     distribution: str
