@@ -216,8 +216,7 @@ PyObject* from_pointer(PyObject* module, PyObject* const* args, Py_ssize_t count
         (args[2] != Py_None &&
          !read_axes("strides", "None or a tuple of integers, counted in elements", args[2], strides)) ||
         !read_dtype(args[3], type) || !read_any_device(args[4], where) ||
-        !argument::read_flag("readonly", args[5], readonly) ||
-        !argument::read_flag("padded", args[6], padded))
+        !read_flag("readonly", args[5], readonly) || !read_flag("padded", args[6], padded))
         return nullptr;
     PyObject* const deleter = args[8];
     if (deleter != Py_None && PyCallable_Check(deleter) == 0)

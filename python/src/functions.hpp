@@ -12,6 +12,9 @@ namespace tenon::module {
 /// exception set on failure.
 [[nodiscard]] bool read_any_device(PyObject* value, std::optional<device>& out) noexcept;
 
+/// True or False, and nothing else. False with an exception set on failure.
+[[nodiscard]] bool read_flag(const char* name, PyObject* value, bool& out) noexcept;
+
 /// Whether a function has been given as many arguments as it wants; TypeError otherwise.
 [[nodiscard]] bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) noexcept;
 

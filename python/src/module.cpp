@@ -23,7 +23,7 @@ bool read_wishes(PyObject* names, PyObject* const* values, wishes& out) noexcept
         if (is("copy")) return argument::read_optional_flag("copy", value, out.import.copy);
         if (is("stream")) return argument::read_stream(value, out.import.stream);
         if (is("readonly")) return argument::read_optional_flag("readonly", value, out.readonly);
-        if (is("trust_legacy")) return argument::read_flag("trust_legacy", value, out.import.trust_legacy);
+        if (is("trust_legacy")) return read_flag("trust_legacy", value, out.import.trust_legacy);
         return argument::unexpected("asdlpack", name);
     });
     out.import.writable = out.readonly == false;

@@ -21,6 +21,12 @@ bool has_arguments(const char* function, Py_ssize_t wanted, Py_ssize_t count) no
     return false;
 }
 
+bool read_flag(const char* name, PyObject* value, bool& out) noexcept {
+    if (!PyBool_Check(value)) return argument::wrong(name, "True or False", value);
+    out = value == Py_True;
+    return true;
+}
+
 bool read_any_device(PyObject* value, std::optional<device>& out) noexcept {
     if (value == Py_None || PyUnicode_Check(value) || PyTuple_Check(value))
         return argument::read_device("device", value, out);

@@ -68,16 +68,13 @@ public:
 #if defined(Py_GIL_DISABLED)
     explicit critical_section(PyObject* obj) noexcept { PyCriticalSection_Begin(&section_, obj); }
     ~critical_section() { PyCriticalSection_End(&section_); }
-#else
-    explicit critical_section(PyObject*) noexcept {}
-    ~critical_section() {}
-#endif
     critical_section(const critical_section&) = delete;
     critical_section& operator=(const critical_section&) = delete;
 
 private:
-#if defined(Py_GIL_DISABLED)
     PyCriticalSection section_;
+#else
+    explicit critical_section(PyObject*) noexcept {}
 #endif
 };
 

@@ -264,7 +264,7 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
         out.owner.reset();
         return outcome::raised;
     };
-    if (asks_library) return note_current_stream(a.plan.stream_of, out) ? outcome::taken : fail();
+    if (asks_library) return note_current_stream(a.plan.stream_of, false, out) ? outcome::taken : fail();
     // Memory that is the host's as well is asked for without a stream, and ready on the default one.
     const bool orders = a.options.orders();
     if (orders && !where.has_streams() && !detail::succeeded(detail::without_gil([&] {

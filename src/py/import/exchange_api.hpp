@@ -169,7 +169,7 @@ struct loan {
     if (auto admitted = l.out.admit({seen->tensor, flags, seen->version}); !admitted) return admitted;
     l.out.add_marks(tenon::detail::marks_of(managed));
     if (told == verdict::needs_grad) l.out.mark_gradient();
-    if (!note_current_stream(*l.terms.table, false, l.out)) return outcome::raised;
+    if (!note_current_stream(l.terms.table->current_work_stream, false, l.out)) return outcome::raised;
     l.out.owner = std::move(owner);
     return outcome::taken;
 }
@@ -201,7 +201,7 @@ TENON_COLD [[nodiscard]] inline outcome call_borrow_again(PyObject* obj, table_t
 /// before is stale then, and borrowed once more.
 TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, table_terms terms,
                                                              acquired& out) noexcept {
-    if (!note_current_stream(*terms.table, terms.only_fills, out)) return outcome::raised;
+    if (!note_current_stream(terms.table->current_work_stream, terms.only_fills, out)) return outcome::raised;
     if (terms.only_fills) return outcome::taken;
     const device where = out.device();
     void* const stream = out.stream();

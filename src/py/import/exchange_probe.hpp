@@ -59,10 +59,7 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
 
 /// The pointer an attribute stands for: a capsule (1.3) or, under the 1.2 name, also an integer.
 [[nodiscard]] inline const void* published_pointer(PyObject* attribute, bool int_allowed) noexcept {
-    if (PyCapsule_CheckExact(attribute)) {
-        if (PyCapsule_IsValid(attribute, capsule_exchange_api) == 0) return nullptr;
-        return PyCapsule_GetPointer(attribute, capsule_exchange_api);
-    }
+    if (PyCapsule_CheckExact(attribute)) return pointer_in(attribute, capsule_exchange_api);
     if (!int_allowed || !PyLong_CheckExact(attribute)) return nullptr;
     const void* address = PyLong_AsVoidPtr(attribute);
     if (PyErr_Occurred() != nullptr) PyErr_Clear();

@@ -5,5 +5,4 @@
 #include "current_stream.hpp"
 #include "gradient.hpp"
 #include "numpy_abi.hpp"
-#include "remedies.hpp"
 #include "torch_kinds.hpp"

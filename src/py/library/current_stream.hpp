@@ -14,10 +14,7 @@ namespace tenon::py {
     const ref capsule = functions && PyDict_CheckExact(functions.get())
                             ? ref::take(call::dict_item(functions.get(), row.stream_function))
                             : ref();
-    static constexpr const char signature[] = "intptr_t (int)";
-    void* const found = capsule && PyCapsule_IsValid(capsule.get(), signature) != 0
-                            ? PyCapsule_GetPointer(capsule.get(), signature)
-                            : nullptr;
+    void* const found = pointer_in(capsule.get(), "intptr_t (int)");
     (void)forget_answer();
     return reinterpret_cast<library_stream>(found);
 }
@@ -30,17 +27,22 @@ TENON_COLD inline bool stream_unknown() noexcept {
     return false;
 }
 
-/// Asks a table's function for the stream its library works on; one that throws does not know.
-[[nodiscard]] inline bool ask_for_stream(decltype(abi::exchange_api::current_work_stream) ask, device where,
-                                         void*& out) noexcept try {
+using table_stream = decltype(abi::exchange_api::current_work_stream);
+
+/// Asks a table's function for the stream its library works on; false when it does not say. It may throw.
+[[nodiscard]] inline bool tell_stream(table_stream ask, device where, void*& out) {
     return foreign_code([&] { return ask(where.type, where.id, &out) == 0; });
-} catch (...) {
-    return false;
+}
+/// The same of a library's own function.
+[[nodiscard]] inline bool tell_stream(library_stream ask, device where, void*& out) {
+    out = reinterpret_cast<void*>(foreign_code([&] { return ask(where.id); }));
+    return PyErr_Occurred() == nullptr;
 }
 
-[[nodiscard]] inline bool ask_for_stream(library_stream ask, device where, void*& out) noexcept try {
-    out = reinterpret_cast<void*>(foreign_code([&] { return ask(where.id); }));
-    return true;
+/// The same; one that throws does not know.
+template <class Function>
+[[nodiscard]] bool ask_for_stream(Function ask, device where, void*& out) noexcept try {
+    return tell_stream(ask, where, out);
 } catch (...) {
     return false;
 }
@@ -48,21 +50,19 @@ TENON_COLD inline bool stream_unknown() noexcept {
 /// Libraries that can be asked which stream they work on, so that a release does not end a capture.
 class stream_sources {
 public:
-    using by_table = decltype(abi::exchange_api::current_work_stream);
-
     /// A function that has answered for this kind of device: others may crash on what they do not know. One
     /// of `any_thread` needs no Python.
-    static void add(by_table ask, device where, bool any_thread) noexcept {
+    static void add(table_stream ask, device where, bool any_thread) noexcept {
         put(any_thread ? known(where).free : known(where).tables, ask);
     }
-    static void add(library_stream ask, device where) noexcept { put(known(where).functions, ask); }
+    static void add(library_stream ask, device where, bool) noexcept { put(known(where).functions, ask); }
 
 private:
     template <class Function>
     using list = std::array<std::atomic<Function>, 4>;
     struct sources {
-        list<by_table> free;  ///< of Python
-        list<by_table> tables;
+        list<table_stream> free;  ///< of Python
+        list<table_stream> tables;
         list<library_stream> functions;
     };
     TENON_PRIVATE static sources& known(device where) noexcept {
@@ -114,30 +114,18 @@ private:
 
 }  // namespace detail
 
-/// Asks a library's exchange table for the stream it works on, and notes it; false with an exception set when
-/// it fails. Memory without streams has none.
-[[nodiscard]] inline bool note_current_stream(const abi::exchange_api& table, bool any_thread,
-                                              acquired& got) noexcept try {
+/// Asks for the stream that a library works on, by the function of its exchange table (null: it has none) or
+/// by its own, and notes it; false with an exception set when that fails. To a table, memory without streams
+/// has none.
+template <class Function>
+[[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept try {
     const device where = got.device();
-    const auto ask = table.current_work_stream;  // read once: the call may change the table
-    if (!where.has_streams() || ask == nullptr) return true;
+    constexpr bool is_table = std::is_same_v<Function, detail::table_stream>;
+    if (is_table && (!where.has_streams() || ask == nullptr)) return true;
     void* stream = nullptr;
-    if (!foreign_code([&] { return ask(where.type, where.id, &stream) == 0; }))
-        return detail::stream_unknown();
+    if (!detail::tell_stream(ask, where, stream)) return detail::stream_unknown();
     detail::stream_sources::add(ask, where, any_thread);
     got.set_stream(stream);
-    return true;
-} catch (...) {
-    raise_caught();
-    return false;
-}
-
-/// The same of a library's own function.
-[[nodiscard]] inline bool note_current_stream(library_stream ask, acquired& got) noexcept try {
-    const std::intptr_t stream = foreign_code([&] { return ask(got.device().id); });
-    if (PyErr_Occurred() != nullptr) return false;
-    detail::stream_sources::add(ask, got.device());
-    got.set_stream(reinterpret_cast<void*>(stream));
     return true;
 } catch (...) {
     raise_caught();
@@ -149,7 +137,8 @@ private:
 TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) noexcept {
     static std::atomic<bool> watched{false};
     if (!where.is_cuda_memory() || watched.load(std::memory_order_relaxed)) return;
-    const gpu::driver* const driver = gpu::driver::of({abi::device_code::cuda, 0});
+    constexpr device first(abi::device_code::cuda, 0);
+    const gpu::driver* const driver = gpu::driver::of(first);
     if (driver == nullptr || driver->started != 0) return;
     const error_guard keep;
     const ref type = imported_attr("torch", "Tensor");
@@ -158,16 +147,14 @@ TENON_PRIVATE inline void watch_torch(const interpreter& names, device where) no
     const bool genuine = is_library_class(as_type(type), "torch", "Tensor", "torch._C.TensorBase");
     if (PyErr_Occurred() != nullptr) return;  // interrupted: it is told, and asked again
     const ref capsule = ref::take(call::type_attr(as_type(type), names.exchange_api));
-    if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return;
     const auto* const table =
-        static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
+        static_cast<const abi::exchange_api*>(pointer_in(capsule.get(), capsule_exchange_api));
     if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table) ||
         table->header.version.major != abi::dlpack_major)
         return;
     const auto ask = table->current_work_stream;
-    const device first{abi::device_code::cuda, 0};
-    void* stream = nullptr;
     if (ask == nullptr) return;
+    void* stream = nullptr;
     if (detail::ask_for_stream(ask, first, stream)) detail::stream_sources::add(ask, first, genuine);
     watched.store(true);  // one that cannot answer by now has no work to capture
     PyErr_Clear();

@@ -24,17 +24,13 @@ TENON_COLD [[nodiscard]] inline bool warn_of_gradient(Py_ssize_t frames_up) noex
 /// says who asks.
 TENON_COLD [[nodiscard]] inline bool is_asked_by_guarded_library() noexcept {
     const ref globals = ref::borrow(PyEval_GetGlobals());
-    const ref key = ref::take(PyUnicode_InternFromString("__name__"));
-    PyObject* found = nullptr;
-    if (globals && key) (void)call::dict_item(globals.get(), key.get(), &found);
-    const ref name = ref::take(found);
+    const ref name = globals ? ref::take(call::dict_item(globals.get(), "__name__")) : ref();
     const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     PyErr_Clear();
-    if (text == nullptr) return false;
-    const std::string_view module = text;
-    for (const library_row& f : known_libraries)
-        if (f.guarded && f.name == module.substr(0, module.find('.'))) return true;
-    return false;
+    const std::string_view module = text != nullptr ? text : "";
+    return std::ranges::any_of(known_libraries, [&](const library_row& row) {
+        return row.guarded && row.name == module.substr(0, module.find('.'));
+    });
 }
 
 }  // namespace detail

@@ -1,5 +1,5 @@
-// src/py/library/library_of.hpp: which of the known libraries a type comes from, and whether it is truly
-// theirs.
+// src/py/library/library_of.hpp: which of the known libraries a type comes from, whether it is truly theirs,
+// and what a caller of theirs writes to make an array fit.
 #pragma once
 
 #include "table.hpp"
@@ -13,16 +13,22 @@ namespace tenon::py {
     return found ? ref::take(call::attr(found.get(), name)) : ref();
 }
 
-/// What a program leaves of the variables it is given, as a dictionary; nothing, with an exception, if it
-/// fails.
-[[nodiscard]] inline ref run_over(const char* program,
-                                  std::initializer_list<std::pair<const char*, PyObject*>> given) noexcept {
+/// Variables of a program's, as a dictionary; nothing, with an exception, if that fails.
+[[nodiscard]] inline ref variables_of(
+    std::initializer_list<std::pair<const char*, PyObject*>> given) noexcept {
     ref variables = ref::take(PyDict_New());
     if (!variables || call::set_dict_item(variables.get(), "__builtins__", PyEval_GetBuiltins()) != 0)
         return {};
     for (const auto& [name, value] : given)
         if (call::set_dict_item(variables.get(), name, value) != 0) return {};
-    return ref::take(call::run(program, variables.get())) ? std::move(variables) : ref();
+    return variables;
+}
+/// What a program leaves of them; nothing, with an exception, if it fails.
+[[nodiscard]] inline ref run_over(const char* program,
+                                  std::initializer_list<std::pair<const char*, PyObject*>> given) noexcept {
+    ref variables = variables_of(given);
+    const ref done = variables ? ref::take(call::run(program, variables.get())) : ref();
+    return done ? std::move(variables) : ref();
 }
 
 namespace detail {
@@ -30,8 +36,7 @@ namespace detail {
 /// The name of the package a type says it is defined in. Runs no code of the type's own, but for an `__eq__`
 /// among its keys. The caller holds the type.
 [[nodiscard]] inline std::string defining_package(PyTypeObject* type) {
-    const ref name = ref::take(PyUnicode_InternFromString("__module__"));
-    const ref declared = name ? ref::take(call::type_attr(type, name.get())) : ref();
+    const ref declared = ref::take(call::type_attr(type, "__module__"));
     // A heap type made by a class statement has __module__ in its dictionary, a C type in front of tp_name.
     std::string_view module = type->tp_name != nullptr ? type->tp_name : "";
     if (declared && PyUnicode_Check(declared.get())) {
@@ -41,12 +46,14 @@ namespace detail {
     return std::string(module.substr(0, module.find('.')));
 }
 
-/// Asks `fn` of the type and then of its bases, one by one, until it says true. Each is held while it is
-/// asked: that may give the type other bases.
+/// Whether `fn` is true of the type or of a base, asked one by one. Each is held while it is asked: that may
+/// give the type other bases.
 template <class Fn>
-void walk_bases(PyTypeObject* type, Fn&& fn) {
-    for (ref held = ref::borrow(reinterpret_cast<PyObject*>(type)); held && !fn(as_type(held));)
-        held = ref::borrow(reinterpret_cast<PyObject*>(as_type(held)->tp_base));
+bool is_any_base(PyTypeObject* type, Fn&& fn) {
+    for (ref held = ref::borrow(reinterpret_cast<PyObject*>(type)); held;
+         held = ref::borrow(reinterpret_cast<PyObject*>(as_type(held)->tp_base)))
+        if (fn(as_type(held))) return true;
+    return false;
 }
 
 /// The row of the library that defines this very type, or null. The caller holds the type.
@@ -61,7 +68,7 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
 /// The row of the library a type comes from, itself or by a base class, or null.
 [[nodiscard]] inline const library_row* library_of(PyTypeObject* type) noexcept {
     const library_row* known = nullptr;
-    detail::walk_bases(type, [&](PyTypeObject* t) {
+    (void)detail::is_any_base(type, [&](PyTypeObject* t) {
         known = detail::library_of_class(t);
         return known != nullptr;
     });
@@ -70,9 +77,7 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
 
 /// Whether the type, or a base of it, has this name; a look at names alone.
 [[nodiscard]] inline bool has_class_named(PyTypeObject* type, std::string_view name) noexcept {
-    bool found = false;
-    if (!name.empty()) detail::walk_bases(type, [&](PyTypeObject* t) { return found = name == t->tp_name; });
-    return found;
+    return !name.empty() && detail::is_any_base(type, [&](PyTypeObject* t) { return name == t->tp_name; });
 }
 
 /// Whether objects of the type leave their library as legacy structs, read-only or not.
@@ -91,15 +96,44 @@ void walk_bases(PyTypeObject* type, Fn&& fn) {
             (t->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) != Py_TPFLAGS_HEAPTYPE;
         return made_in_c && std::string_view(t->tp_name) == base;
     };
-    PyTypeObject* below = type;
-    while (base != nullptr && below != nullptr && !is_base(below)) below = below->tp_base;
-    if (below == nullptr) return false;
+    if (base != nullptr && !detail::is_any_base(type, is_base)) return false;
     const ref found = imported_attr(package, name);
     if (!forget_answer()) return false;
     return found.get() == reinterpret_cast<PyObject*>(type);
 }
 [[nodiscard]] inline bool is_library_class(PyTypeObject* type, const library_row& row) noexcept {
     return row.array != nullptr && is_library_class(type, row.name.data(), row.array, row.array_base);
+}
+
+/// What the library of `obj` calls the way to meet what `unmet` complains of: "x.astype('float32')" for the
+/// array called `name`. Empty when nothing short is known.
+[[nodiscard]] inline std::string remedy_for(PyObject* obj, std::string_view name, const request& wanted,
+                                            const error& unmet) {
+    const library_row* const known = library_of(Py_TYPE(obj));
+    if (known == nullptr) return {};
+    const std::string_view field = unmet.field;
+    const bool wants_cuda = wanted.kind == abi::device_code::cuda;
+    std::string_view way;
+    if (field == "dtype")
+        way = known->to_type;
+    else if (field == "device")
+        way = wants_cuda ? known->to_cuda : wanted.kind <= abi::device_code::cpu ? known->to_host : way;
+    else if (field == "strides" && wanted.order == memory_order::f)
+        way = known->to_f;
+    else if (field == "strides" && wanted.order == memory_order::c)
+        way = known->to_c;
+    else if (field == "flags" || field == "strides")
+        way = known->to_writable;
+    std::string out;
+    for (std::size_t i = 0; i < way.size(); ++i) {
+        if (way[i] != '$')
+            out += way[i];
+        else if (way[++i] == 'x')
+            out += name;
+        else if (wanted.type)
+            out += tenon::name(*wanted.type);
+    }
+    return out;
 }
 
 namespace detail {
@@ -110,10 +144,9 @@ namespace detail {
 [[nodiscard]] inline ref element_types_of(PyObject* like) {
     const ref type = class_of(like);
     const library_row* const row = library_of(as_type(type));
-    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
     ref found;
-    if (row == nullptr && method && ref::take(call::type_attr(as_type(type), method.get())))
-        found = ref::take(call::method(like, method.get()));
+    if (row == nullptr && ref::take(call::type_attr(as_type(type), "__array_namespace__")))
+        found = ref::take(call::method(like, "__array_namespace__", nullptr));
     if (!found) {
         if (!forget_answer()) return {};
         const std::string package = row != nullptr ? std::string(row->name) : defining_package(as_type(type));

@@ -11,73 +11,52 @@ namespace tenon::py {
 
 namespace detail {
 
-/// Asks PyTorch what kind of tensor an object is. Runs foreign code; whatever fails says nothing.
-class torch_inquiry {
-public:
-    explicit torch_inquiry(PyObject* tensor) noexcept : tensor_(tensor) {}
-
-    [[nodiscard]] std::optional<error> kind() noexcept {
-        if (says("torch._C._functorch", "is_functorch_wrapped_tensor") ||
-            says("torch", "_is_functional_tensor"))
-            return refused("",
-                           "a tensor inside of a transform of torch.func stands for others, and has no "
-                           "memory of its own")
-                .with_advice("call this outside of vmap, grad, jvp and functionalize");
-        if (is_fake())
-            return refused("", "a fake tensor has only a shape and a type, and no memory")
-                .with_advice("call this outside of FakeTensorMode, with a real tensor");
-        const ref layout = attribute(tensor_, "layout");
-        const ref text = layout ? ref::take(foreign_code([&] { return PyObject_Str(layout.get()); })) : ref();
-        const char* const spelled = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-        const std::string_view name = spelled != nullptr ? spelled : "";
-        if (name == "torch.jagged" || is("is_nested"))
-            return refused("", "a nested tensor is several tensors, and has no memory of plain strides")
-                .with_advice(
-                    "call torch.nested.to_padded_tensor(t, 0.0) first, or take the parts by .unbind()");
-        if (name.starts_with("torch.sparse"))
-            return refused("", "a sparse tensor has no memory of plain strides")
-                .with_advice("call .to_dense() first");
-        if (name == "torch._mkldnn")
-            return refused("", "an mkldnn tensor has no memory of plain strides")
-                .with_advice("call .to_dense() first");
-        if (is("is_quantized"))
-            return refused("", "a quantized tensor's memory holds other numbers than it shows")
-                .with_advice("call .dequantize() first, or .int_repr() for what it stores");
-        if (is("is_meta"))
-            return refused("", "a tensor on the meta device has only a shape and a type, and no memory")
-                .with_advice("make it on a real device, as with torch.empty_like(t, device='cpu')");
-        return std::nullopt;
-    }
-
-private:
-    [[nodiscard]] ref attribute(PyObject* obj, const char* name) noexcept {
-        // What an interruption has to say, it says once: nothing is asked after it.
-        return PyErr_Occurred() == nullptr ? ref::take(call::attr(obj, name)) : ref();
-    }
-    [[nodiscard]] bool is_true(const ref& answer) noexcept {
-        const bool yes = answer && call::is_true(answer.get()) > 0;
-        return forget_answer() && yes;
-    }
-    [[nodiscard]] bool is(const char* name) noexcept { return is_true(attribute(tensor_, name)); }
-    /// What a function of PyTorch's answers.
-    [[nodiscard]] bool says(const char* module, const char* name) noexcept {
-        const ref found = PyErr_Occurred() == nullptr ? imported_attr(module, name) : ref();
-        return is_true(found ? ref::take(call::one_argument(found.get(), tensor_)) : ref());
-    }
-    [[nodiscard]] bool is_fake() noexcept {
-        if (PyErr_Occurred() != nullptr) return false;
-        const ref type = imported_attr("torch._subclasses.fake_tensor", "FakeTensor");
-        (void)is_true({});
-        return type && PyType_Check(type.get()) != 0 &&
-               PyType_IsSubtype(Py_TYPE(tensor_), reinterpret_cast<PyTypeObject*>(type.get())) != 0;
-    }
-
-    PyObject* tensor_;
+/// A kind of tensor: what Python says of such a tensor `t` alone, and what is wrong with it.
+struct torch_kind {
+    const char* holds;
+    const char* problem;
+    const char* advice;
 };
+TENON_PRIVATE inline constexpr const char in_transform[] =
+    "a tensor inside of a transform of torch.func stands for others, and has no memory of its own";
+TENON_PRIVATE inline constexpr const char leave_transform[] =
+    "call this outside of vmap, grad, jvp and functionalize";
+TENON_PRIVATE inline constexpr torch_kind torch_kinds[] = {
+    {"torch._C._functorch.is_functorch_wrapped_tensor(t)", in_transform, leave_transform},
+    {"torch._is_functional_tensor(t)", in_transform, leave_transform},
+    {"issubclass(type(t), torch._subclasses.fake_tensor.FakeTensor)",
+     "a fake tensor has only a shape and a type, and no memory",
+     "call this outside of FakeTensorMode, with a real tensor"},
+    {"str(t.layout) == 'torch.jagged' or t.is_nested",
+     "a nested tensor is several tensors, and has no memory of plain strides",
+     "call torch.nested.to_padded_tensor(t, 0.0) first, or take the parts by .unbind()"},
+    {"str(t.layout).startswith('torch.sparse')", "a sparse tensor has no memory of plain strides",
+     "call .to_dense() first"},
+    {"str(t.layout) == 'torch._mkldnn'", "an mkldnn tensor has no memory of plain strides",
+     "call .to_dense() first"},
+    {"t.is_quantized", "a quantized tensor's memory holds other numbers than it shows",
+     "call .dequantize() first, or .int_repr() for what it stores"},
+    {"t.is_meta", "a tensor on the meta device has only a shape and a type, and no memory",
+     "make it on a real device, as with torch.empty_like(t, device='cpu')"},
+};
+
+/// The first of the kinds that an object is. What fails to be evaluated says nothing, unless it ends the
+/// call: then nothing more is asked, and the exception stands.
+[[nodiscard]] inline const torch_kind* kind_of(PyObject* tensor) noexcept {
+    const ref torch = ref::take(call::imported_module("torch"));
+    const ref variables = torch ? variables_of({{"torch", torch.get()}, {"t", tensor}}) : ref();
+    for (const torch_kind& kind : torch_kinds) {
+        const ref answer = variables ? ref::take(call::evaluate(kind.holds, variables.get())) : ref();
+        const bool holds = answer && call::is_true(answer.get()) > 0;
+        if (!forget_answer()) return nullptr;
+        if (holds) return &kind;
+    }
+    return nullptr;
+}
 
 /// Raises it again; where it ends in a backtrace, only what it says before that, with all of it as the cause.
 inline void raise_first_line(ref exception) noexcept try {
-    const ref text = ref::take(foreign_code([&] { return PyObject_Str(exception.get()); }));
+    const ref text = ref::take(call::str(exception.get()));
     const char* const told = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     const std::string_view all = told != nullptr ? told : "";
     const std::size_t end = all.find("\nException raised from ");
@@ -105,12 +84,12 @@ TENON_COLD inline void reword_for_torch(PyObject* obj) noexcept {
     ref first = pending_exception();
     const nesting_level level;  // it is asked, and may import in turn
     if (!level) return chain_behind(std::move(first));
-    detail::torch_inquiry inquiry(obj);
-    const auto kind = inquiry.kind();
-    if (!forget_answer()) return chain_behind(std::move(first));  // interrupted while it was asked
-    if (!kind) return detail::raise_first_line(std::move(first));
+    const detail::torch_kind* const kind = detail::kind_of(obj);
+    if (PyErr_Occurred() != nullptr) return chain_behind(std::move(first));  // interrupted while it was asked
+    if (kind == nullptr) return detail::raise_first_line(std::move(first));
     const bool is_ours = PyObject_TypeCheck(first.get(), reinterpret_cast<PyTypeObject*>(PyExc_BufferError));
-    raise_from(*kind, "tenon: cannot take this tensor: ", is_ours ? ref() : std::move(first));
+    raise(refused("", kind->problem).with_advice(kind->advice), "tenon: cannot take this tensor: ");
+    blame(is_ours ? ref() : std::move(first));
 }
 
 }  // namespace tenon::py

@@ -20,21 +20,17 @@ namespace detail {
 // What loaded libraries have, and which of them something lies in. Not looked at on Windows.
 #if defined(_WIN32)
 inline constexpr bool sees_libraries = false;
-inline void* torch_python() noexcept { return nullptr; }
-inline void* exported_by(void*, const char*) noexcept { return nullptr; }
+inline void* exported_by_torch(const char*) noexcept { return nullptr; }
 inline const void* library_at(const void*) noexcept { return nullptr; }
 #else
 inline constexpr bool sees_libraries = true;
-/// What PyTorch's Python module is made of, with all it depends on; never closed.
-[[nodiscard]] inline void* torch_python() noexcept {
+/// What is exported by this name by PyTorch's Python module or what it depends on, which is never closed.
+[[nodiscard]] inline void* exported_by_torch(const char* name) noexcept {
 #if defined(__APPLE__)
-    return dlopen("@rpath/libtorch_python.dylib", RTLD_NOW | RTLD_NOLOAD);
+    void* const library = dlopen("@rpath/libtorch_python.dylib", RTLD_NOW | RTLD_NOLOAD);
 #else
-    return dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
+    void* const library = dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
 #endif
-}
-/// What is exported by this name, if there is a library.
-[[nodiscard]] inline void* exported_by(void* library, const char* name) noexcept {
     return library != nullptr ? dlsym(library, name) : nullptr;
 }
 /// Where the library begins that has something at this address; null when none has.
@@ -75,10 +71,10 @@ private:
     TENON_HOT [[nodiscard]] const void* place_in(PyObject* tensor) const noexcept {
         return reinterpret_cast<const char*>(tensor) + offset_;
     }
-    /// The functions, if they are exported by these names. `library` keeps open what has them.
-    [[nodiscard]] bool find_functions(void* library) noexcept {
+    /// The functions, if they are exported by these names.
+    [[nodiscard]] bool find_functions() noexcept {
         const auto find = [&](auto& function, const char* name) {
-            void* const found = detail::exported_by(library, name);
+            void* const found = detail::exported_by_torch(name);
             std::memcpy(&function, &found, sizeof found);
             return found != nullptr;
         };
@@ -119,7 +115,7 @@ public:
 
     /// What has been found so far.
     [[nodiscard]] static const torch_library* known() noexcept {
-        return found().load(std::memory_order_acquire);
+        return found_.load(std::memory_order_acquire);
     }
     /// Called when a type is looked at that says it is PyTorch's. Runs code of PyTorch's; an exception is
     /// left only if it ends the call (Ctrl-C).
@@ -200,16 +196,12 @@ public:
 private:
     torch_library() noexcept = default;
 
-    TENON_PRIVATE static std::atomic<const torch_library*>& found() noexcept {
-        static constinit std::atomic<const torch_library*> library{nullptr};
-        return library;
-    }
     [[nodiscard]] bool is_settled() const noexcept { return flags() != nullptr || tries_left_.load() <= 0; }
 
     TENON_COLD [[nodiscard]] static const torch_library* look(const interpreter& names) noexcept {
         auto* const made = new (std::nothrow) torch_library;  // as long as PyTorch: for good
         const torch_library* first = nullptr;
-        if (made != nullptr && made->find_classes(names) && found().compare_exchange_strong(first, made))
+        if (made != nullptr && made->find_classes(names) && found_.compare_exchange_strong(first, made))
             return made;
         (void)forget_answer();
         delete made;
@@ -218,10 +210,9 @@ private:
 
     TENON_COLD void find_flags() const noexcept {
         torch_flags candidate;
-        void* const library = detail::torch_python();
         // They are for the library that takes the same class for its tensors.
-        PyObject* const* const exported = exported_class(library);
-        if (!candidate.find_functions(library) || exported == nullptr ||
+        PyObject* const* const exported = exported_class();
+        if (!candidate.find_functions() || exported == nullptr ||
             *exported != reinterpret_cast<PyObject*>(tensor_)) {
             tries_left_.store(0);
         } else if (try_out(candidate)) {
@@ -253,14 +244,15 @@ private:
         ref no_dispatch = ref::take(call::type_attr(tensor_, names.torch_dispatch));
         if (!data_ptr_.exists() || !nbytes_.exists()) return false;
         if (no_dispatch && PyCFunction_Check(no_dispatch.get())) no_dispatch_ = no_dispatch.release();
-        library_ = detail::library_at(exported_class(detail::torch_python()));
+        library_ = detail::library_at(exported_class());
         (void)tensor.release();  // kept for good
         (void)storage.release();
         return true;
     }
 
-    [[nodiscard]] static PyObject* const* exported_class(void* library) noexcept {
-        return static_cast<PyObject* const*>(detail::exported_by(library, "THPVariableClass"));
+    /// Where PyTorch's module keeps the class it takes for its tensors.
+    [[nodiscard]] static PyObject* const* exported_class() noexcept {
+        return static_cast<PyObject* const*>(detail::exported_by_torch("THPVariableClass"));
     }
 
     /// Makes tensors of every kind, finds out where in their objects the implementation is, and whether the
@@ -278,19 +270,14 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
     samples = [(t, cdata.__get__(t), t.is_neg(), t.is_conj(), t.requires_grad) for t in made]
 )";
         const ref module = ref::take(call::imported_module("torch"));
-        const ref cdata = base_attribute("_cdata");  // an address that is used: PyTorch's own word alone
+        // An address that is used: what PyTorch's own class in C says, which cannot be changed.
+        const ref cdata = ref::take(call::type_attr(tensor_->tp_base, "_cdata"));
         if (!module || !cdata || !Py_IS_TYPE(cdata.get(), &PyGetSetDescr_Type)) return false;
         const ref left = run_over(program, {{"torch", module.get()}, {"cdata", cdata.get()}});
         const ref made = left ? ref::take(call::dict_item(left.get(), "samples")) : ref();
         samples all;
         return made && read_samples(made.get(), all) && find_offset(all, candidate) &&
                answers_agree(all, candidate);
-    }
-
-    /// What PyTorch's own class in C has, which cannot be changed. Without an error.
-    [[nodiscard]] ref base_attribute(const char* name) const noexcept {
-        const ref key = ref::take(PyUnicode_InternFromString(name));
-        return key ? ref::take(call::type_attr(tensor_->tp_base, key.get())) : ref();
     }
 
     struct sample {
@@ -346,6 +333,8 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         }
         return std::ranges::all_of(heard, [](const auto& both) { return both[0] && both[1]; });
     }
+
+    TENON_PRIVATE static inline constinit std::atomic<const torch_library*> found_{nullptr};
 
     PyTypeObject* tensor_ = nullptr;
     PyTypeObject* storage_ = nullptr;

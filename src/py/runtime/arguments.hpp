@@ -32,11 +32,6 @@ TENON_COLD inline bool unexpected(const char* function, PyObject* name) noexcept
     return type_error("%s() got an unexpected keyword argument %R", function, name);
 }
 
-[[nodiscard]] inline bool read_flag(const char* name, PyObject* value, bool& out) noexcept {
-    if (!PyBool_Check(value)) return wrong(name, "True or False", value);
-    out = value == Py_True;
-    return true;
-}
 [[nodiscard]] inline bool read_optional_flag(const char* name, PyObject* value,
                                              std::optional<bool>& out) noexcept {
     if (value == Py_None) return true;

@@ -25,4 +25,9 @@ inline constexpr const char* capsule_used_legacy = "used_dltensor";
 inline constexpr const char* capsule_used_versioned = "used_dltensor_versioned";
 inline constexpr const char* capsule_exchange_api = "dlpack_exchange_api";
 
+/// What is in a capsule of this name; null in any other object, or none at all.
+[[nodiscard]] inline void* pointer_in(PyObject* capsule, const char* name) noexcept {
+    return PyCapsule_IsValid(capsule, name) != 0 ? PyCapsule_GetPointer(capsule, name) : nullptr;
+}
+
 }  // namespace tenon::py

@@ -1,5 +1,5 @@
 // src/py/runtime/call.hpp: the CPython calls that can run code of others, each safe on a thread that is ended
-// meanwhile.
+// meanwhile; and questions that are put to many objects.
 //
 // Whoever needs one of these takes it from here: see tenon/detail/foreign_code.hpp for what happens
 // otherwise.
@@ -11,16 +11,34 @@ namespace tenon::py::call {
 
 using detail::drop;
 
+/// A function of CPython's as it is, safe.
+template <auto Function>
+struct safe;
+template <class Result, class... Args, Result (*Function)(Args...)>
+struct safe<Function> {
+    TENON_COLD static Result run(Args... args) noexcept {
+        return foreign_code([&] { return Function(args...); });
+    }
+};
+
+inline constexpr auto call = safe<PyObject_Call>::run;
+inline constexpr auto one_argument = safe<PyObject_CallOneArg>::run;
+inline constexpr auto set_attr = safe<PyObject_SetAttrString>::run;
+inline constexpr auto import_module = safe<PyImport_ImportModule>::run;
+inline constexpr auto dict_contains = safe<PyDict_Contains>::run;
+inline constexpr auto delete_dict_item = safe<PyDict_DelItem>::run;
+inline constexpr auto index = safe<PyNumber_Index>::run;
+inline constexpr auto is_true = safe<PyObject_IsTrue>::run;
+inline constexpr auto str = safe<PyObject_Str>::run;
+inline constexpr auto get_buffer = safe<PyObject_GetBuffer>::run;
+inline constexpr auto release_buffer = safe<PyBuffer_Release>::run;
+inline constexpr auto clear_weak_references = safe<PyObject_ClearWeakRefs>::run;
 /// getattr that treats AttributeError as "not there": 1 found (new reference), 0 absent, -1 another error.
-TENON_COLD inline int optional_attr(PyObject* obj, PyObject* name, PyObject** out) noexcept {
-    return foreign_code([&] {
 #if PY_VERSION_HEX >= 0x030D0000
-        return PyObject_GetOptionalAttr(obj, name, out);
+inline constexpr auto optional_attr = safe<PyObject_GetOptionalAttr>::run;
 #else
-        return _PyObject_LookupAttr(obj, name, out);
+inline constexpr auto optional_attr = safe<_PyObject_LookupAttr>::run;
 #endif
-    });
-}
 
 /// What a class attribute lookup finds along the MRO: a new reference or null, never an error. No code of the
 /// type's runs, but for an `__eq__` among its keys. Gives the type a version tag where it can have one.
@@ -36,6 +54,12 @@ TENON_COLD inline PyObject* type_attr(PyTypeObject* type, PyObject* name) noexce
         Py_DECREF(type);
         return found;
     });
+}
+
+/// The same by a name that is text.
+TENON_COLD inline PyObject* type_attr(PyTypeObject* type, const char* name) noexcept {
+    const ref key = ref::take(PyUnicode_InternFromString(name));
+    return key ? type_attr(type, key.get()) : nullptr;
 }
 
 /// dict[key]: 1 found (new reference), 0 absent, -1 an error.
@@ -73,13 +97,6 @@ TENON_COLD inline int set_dict_item(PyObject* dict, PyObject* key, PyObject* val
 TENON_COLD inline int set_dict_item(PyObject* dict, const char* key, PyObject* value) noexcept {
     return foreign_code([&] { return PyDict_SetItemString(dict, key, value); });
 }
-TENON_COLD inline int delete_dict_item(PyObject* dict, PyObject* key) noexcept {
-    return foreign_code([&] { return PyDict_DelItem(dict, key); });
-}
-TENON_COLD inline int dict_contains(PyObject* dict, PyObject* key) noexcept {
-    return foreign_code([&] { return PyDict_Contains(dict, key); });
-}
-
 /// The items of a list at one moment, as a tuple: new, or null with an exception. CPython's own function
 /// reads where they are, then allocates, and then copies them: before 3.12 a finalizer that the collector
 /// runs in between may have made the list shorter.
@@ -110,12 +127,6 @@ TENON_COLD inline PyObject* attr(PyObject* obj, PyObject* name) noexcept {
 TENON_COLD inline PyObject* attr(PyObject* obj, const char* name) noexcept {
     return foreign_code([&] { return PyObject_GetAttrString(obj, name); });
 }
-TENON_COLD inline int set_attr(PyObject* obj, const char* name, PyObject* value) noexcept {
-    return foreign_code([&] { return PyObject_SetAttrString(obj, name, value); });
-}
-TENON_COLD inline PyObject* item(PyObject* obj, PyObject* key) noexcept {
-    return foreign_code([&] { return PyObject_GetItem(obj, key); });
-}
 
 /// obj.name(*args), the arguments as for Py_BuildValue.
 template <class... Args>
@@ -137,45 +148,18 @@ TENON_COLD inline PyObject* keyword_call(PyObject* callable, PyObject* const* ar
         [&] { return PyObject_Vectorcall(callable, args, 0 | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords); });
 }
 
-TENON_COLD inline PyObject* import_module(const char* name) noexcept {
-    return foreign_code([&] { return PyImport_ImportModule(name); });
-}
 /// A module that has been imported: a new reference, or null, with an exception or without.
 TENON_COLD inline PyObject* imported_module(const char* name) noexcept {
-    return foreign_code([&]() -> PyObject* {
-        PyObject* const text = PyUnicode_FromString(name);
-        PyObject* const found = text != nullptr ? PyImport_GetModule(text) : nullptr;
-        Py_XDECREF(text);
-        return found;
-    });
+    const ref text = ref::take(PyUnicode_FromString(name));
+    return text ? foreign_code([&] { return PyImport_GetModule(text.get()); }) : nullptr;
 }
-TENON_COLD inline PyObject* one_argument(PyObject* callable, PyObject* argument) noexcept {
-    return foreign_code([&] { return PyObject_CallOneArg(callable, argument); });
+/// What an expression of Python's comes to, over the variables of a dictionary.
+TENON_COLD inline PyObject* evaluate(const char* expression, PyObject* variables) noexcept {
+    return foreign_code([&] { return PyRun_String(expression, Py_eval_input, variables, variables); });
 }
-
-TENON_COLD inline PyObject* index(PyObject* obj) noexcept {
-    return foreign_code([&] { return PyNumber_Index(obj); });
-}
-TENON_COLD inline PyObject* call(PyObject* callable, PyObject* args, PyObject* keywords) noexcept {
-    return foreign_code([&] { return PyObject_Call(callable, args, keywords); });
-}
-/// Runs a program over the variables of a dictionary: None, or null with an exception set.
+/// Runs a program over them: None, or null with an exception set.
 TENON_COLD inline PyObject* run(const char* program, PyObject* variables) noexcept {
     return foreign_code([&] { return PyRun_String(program, Py_file_input, variables, variables); });
-}
-TENON_COLD inline int is_true(PyObject* obj) noexcept {
-    return foreign_code([&] { return PyObject_IsTrue(obj); });
-}
-
-TENON_COLD inline int get_buffer(PyObject* obj, Py_buffer* out, int request) noexcept {
-    return foreign_code([&] { return PyObject_GetBuffer(obj, out, request); });
-}
-TENON_COLD inline void release_buffer(Py_buffer* held) noexcept {
-    foreign_code([&] { PyBuffer_Release(held); });
-}
-
-TENON_COLD inline void clear_weak_references(PyObject* dying) noexcept {
-    foreign_code([&] { PyObject_ClearWeakRefs(dying); });
 }
 /// Reports the pending exception. `where` is never a dying object: reporting would revive it.
 TENON_COLD inline void write_unraisable(PyObject* where = nullptr) noexcept {
@@ -183,3 +167,79 @@ TENON_COLD inline void write_unraisable(PyObject* where = nullptr) noexcept {
 }
 
 }  // namespace tenon::py::call
+
+namespace tenon::py {
+
+/// A question that is put to many objects of a type, by a method without arguments or an attribute: the C
+/// function behind it is found once, and asking costs no lookup.
+class object_query {
+public:
+    constexpr object_query() noexcept = default;
+
+    [[nodiscard]] static object_query find(PyTypeObject* type, PyObject* name) noexcept {
+        object_query query;
+        const ref found = ref::take(call::type_attr(type, name));
+        if (!found) return query;
+        const bool is_method =
+            Py_TYPE(found.get())->tp_descr_get != nullptr && PyCallable_Check(found.get()) != 0;
+        query.kind_ = is_method ? kind::method : kind::attribute;
+        // A descriptor borrowed from an unrelated class must do its own type check, and raise.
+        const auto is_own = [&](PyTypeObject& descriptor) {
+            return Py_IS_TYPE(found.get(), &descriptor) &&
+                   PyType_IsSubtype(type, PyDescr_TYPE(found.get())) != 0;
+        };
+        if (is_own(PyMethodDescr_Type)) {
+            const PyMethodDef* def = reinterpret_cast<PyMethodDescrObject*>(found.get())->d_method;
+            if (def->ml_flags != METH_NOARGS) return query;
+            query.kind_ = kind::c_method;
+            query.method_ = def->ml_meth;
+        } else if (is_own(PyGetSetDescr_Type)) {
+            const PyGetSetDef* def = reinterpret_cast<PyGetSetDescrObject*>(found.get())->d_getset;
+            if (def->get == nullptr) return query;
+            query.kind_ = kind::c_getter;
+            query.getter_ = def->get;
+            query.closure_ = def->closure;
+        }
+        return query;
+    }
+
+    [[nodiscard]] bool exists() const noexcept { return kind_ != kind::none; }
+    /// The same function, found on another type.
+    [[nodiscard]] bool operator==(const object_query&) const noexcept = default;
+
+    /// The answer, or nothing with an exception set. The attribute must exist.
+    [[nodiscard]] ref fetch(PyObject* self, PyObject* name) const noexcept {
+        switch (kind_) {
+            case kind::none:
+                break;
+            case kind::c_method:
+                return ref::take(foreign_code([&] { return method_(self, nullptr); }));
+            case kind::c_getter:
+                return ref::take(foreign_code([&] { return getter_(self, closure_); }));
+            case kind::method:
+                return ref::take(call::method(self, name));
+            case kind::attribute:
+                return ref::take(call::attr(self, name));
+        }
+        return {};
+    }
+
+    /// 1 yes, 0 no, -1 an exception is set. A type without the attribute answers no.
+    [[nodiscard]] int ask(PyObject* self, PyObject* name) const noexcept {
+        if (!exists()) return 0;
+        const ref answer = fetch(self, name);
+        if (!answer && PyErr_Occurred() == nullptr)
+            PyErr_SetString(PyExc_SystemError,
+                            "tenon: an attribute of the tensor failed without an exception");
+        return answer ? call::is_true(answer.get()) : -1;
+    }
+
+private:
+    enum class kind : unsigned char { none, c_method, c_getter, method, attribute };
+    kind kind_ = kind::none;
+    PyCFunction method_ = nullptr;
+    getter getter_ = nullptr;
+    void* closure_ = nullptr;
+};
+
+}  // namespace tenon::py

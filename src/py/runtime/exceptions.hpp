@@ -39,36 +39,28 @@ TENON_COLD inline void raise_detached() noexcept {
 /// reported as unraisable. Needs an attached thread state.
 class error_guard {
 public:
-#if PY_VERSION_HEX >= 0x030C0000
     error_guard() noexcept {
         if (PyErr_Occurred() != nullptr) [[unlikely]]
-            saved_ = PyErr_GetRaisedException();
+            take();
     }
     ~error_guard() {
         if (PyErr_Occurred() != nullptr) [[unlikely]]
             call::write_unraisable();
         if (saved_ != nullptr) [[unlikely]]
-            PyErr_SetRaisedException(saved_);
+            put_back();
     }
-#else
-    error_guard() noexcept {
-        if (PyErr_Occurred() != nullptr) [[unlikely]]
-            PyErr_Fetch(&type_, &saved_, &trace_);
-    }
-    ~error_guard() {
-        if (PyErr_Occurred() != nullptr) [[unlikely]]
-            call::write_unraisable();
-        if (type_ != nullptr) [[unlikely]]
-            PyErr_Restore(type_, saved_, trace_);
-    }
-#endif
     error_guard(const error_guard&) = delete;
     error_guard& operator=(const error_guard&) = delete;
 
 private:
     PyObject* saved_ = nullptr;
-#if PY_VERSION_HEX < 0x030C0000
-    PyObject* type_ = nullptr;
+#if PY_VERSION_HEX >= 0x030C0000
+    void take() noexcept { saved_ = PyErr_GetRaisedException(); }
+    void put_back() noexcept { PyErr_SetRaisedException(saved_); }
+#else
+    void take() noexcept { PyErr_Fetch(&saved_, &value_, &trace_); }
+    void put_back() noexcept { PyErr_Restore(saved_, value_, trace_); }
+    PyObject* value_ = nullptr;
     PyObject* trace_ = nullptr;
 #endif
 };
@@ -110,12 +102,6 @@ private:
 
 /// The exception type a failure is raised as: borrowed, or null with an exception set.
 [[nodiscard]] TENON_API PyObject* exception_type(errc code) noexcept;
-
-/// MemoryError, also on a thread that has let go of the GIL.
-inline std::nullptr_t raise_no_memory() noexcept {
-    detail::raise_attached([] { PyErr_NoMemory(); });
-    return nullptr;
-}
 
 /// Makes an exception taken off before the pending one again.
 inline void restore_exception(ref exception) noexcept {
@@ -194,13 +180,6 @@ inline void blame(ref cause) noexcept {
     PyException_SetContext(raised.get(), ref::borrow(cause.get()).release());
     PyException_SetCause(raised.get(), cause.release());
     restore_exception(std::move(raised));
-}
-
-/// Raises `e` with `cause`, if any, as what it comes from.
-inline std::nullptr_t raise_from(const error& e, std::string_view prefix, ref cause) noexcept {
-    raise(e, prefix);
-    blame(std::move(cause));
-    return nullptr;
 }
 
 }  // namespace tenon::py

@@ -110,10 +110,10 @@ public:
 
 private:
     [[nodiscard]] static interpreter* of(const PyThreadState* here) noexcept {
-        interpreter*& seen = last_seen();
+        interpreter* const seen = last_seen;
         if (seen != nullptr && here != nullptr && seen->state_ == here->interp && !seen->is_dead()) [[likely]]
             return seen;
-        if (here != nullptr) return look_up(seen);
+        if (here != nullptr) return look_up();
         detail::raise_detached();
         return nullptr;
     }
@@ -150,23 +150,11 @@ private:
         if (here != nullptr) foreign_code([&] { PyEval_RestoreThread(here); });
     }
 
-    TENON_PRIVATE static interpreter*& last_seen() noexcept {
-        static thread_local interpreter* seen = nullptr;
-        return seen;
-    }
-    TENON_PRIVATE static std::mutex& list_lock() noexcept {
-        static std::mutex lock;
-        return lock;
-    }
-    TENON_PRIVATE static interpreter*& list_head() noexcept {
-        static interpreter* head = nullptr;
-        return head;
-    }
-    TENON_COLD static interpreter* look_up(interpreter*& seen) noexcept {
+    TENON_COLD static interpreter* look_up() noexcept {
         PyInterpreterState* const state = PyInterpreterState_Get();
         interpreter* found = find_from(first(), state);
         if (found == nullptr) found = create(state);
-        if (found != nullptr) seen = found;
+        if (found != nullptr) last_seen = found;
         return found;
     }
     /// By address: of the interpreters that live, no two share one.
@@ -190,11 +178,11 @@ private:
             return nullptr;
         }
         {
-            const std::lock_guard hold(list_lock());
-            if (interpreter* const other = find_from(list_head(), state))
+            const std::lock_guard hold(list_lock);
+            if (interpreter* const other = find_from(list_head, state))
                 return other;  // another thread was first; ours idles on
-            fresh->next_ = list_head();
-            list_head() = fresh;
+            fresh->next_ = list_head;
+            list_head = fresh;
         }
         // The runtime goes with the main interpreter, whether or not it has been told of this one: it must
         // know.
@@ -327,16 +315,16 @@ private:
 
     /// The list only grows at its head, so that a walk needs the lock only to begin.
     static interpreter* first() noexcept {
-        const std::lock_guard hold(list_lock());
-        return list_head();
+        const std::lock_guard hold(list_lock);
+        return list_head;
     }
 
     /// A forked child has none of the threads that were entering, nor the one that may have held the lock.
     TENON_PRIVATE static void watch_fork() noexcept {
 #if !defined(_WIN32)
         static const int watched = pthread_atfork(nullptr, nullptr, [] {
-            new (&list_lock()) std::mutex;
-            for (interpreter* i = list_head(); i != nullptr; i = i->next_) i->entering_.store(0);
+            new (&list_lock) std::mutex;
+            for (interpreter* i = list_head; i != nullptr; i = i->next_) i->entering_.store(0);
         });
         (void)watched;
 #endif
@@ -356,6 +344,9 @@ private:
 
     static constexpr const char* capsule_name = "tenon.interpreter";
     TENON_PRIVATE static inline constinit std::atomic<unsigned> departed{0};
+    TENON_PRIVATE static inline constinit thread_local interpreter* last_seen = nullptr;
+    TENON_PRIVATE static inline interpreter* list_head = nullptr;
+    TENON_PRIVATE static inline std::mutex list_lock;
 
     PyInterpreterState* state_ = nullptr;
     bool is_main_ = false;

@@ -1,4 +1,5 @@
-// src/py/runtime/keep.hpp: what keeps imported memory alive: Python objects, buffers, structs of others.
+// src/py/runtime/keep.hpp: what keeps imported memory alive: Python objects, buffers, structs of others, and
+// chains of our own objects.
 #pragma once
 
 #include "base.hpp"
@@ -86,3 +87,40 @@ inline void release_kept_array(void* subject, void* home) noexcept {
 }
 
 }  // namespace tenon::py::detail
+
+namespace tenon::py {
+
+/// What objects of ours begin with that keep one another alive in long chains, which are taken down without
+/// recursing into each. CPython's own way with chains, the trashcan, goes 50 levels deep, but
+/// thousands in 3.13, which is more than the stacks of many threads have room for.
+struct chained_object {
+    PyObject_HEAD interpreter* home;  ///< set by whoever makes the object
+    tenon::detail::release_chain::link turn;
+
+    /// The `tp_dealloc` of its type: `Dealloc`, now or when its turn comes.
+    template <void (*Dealloc)(PyObject*) noexcept>
+    static void dealloc_in_turn(PyObject* self) noexcept {
+        PyObject_GC_UnTrack(self);
+        tenon::detail::release_chain::run<now<Dealloc>, later<Dealloc>>(
+            &reinterpret_cast<chained_object*>(self)->turn);
+    }
+
+private:
+    using link = tenon::detail::release_chain::link;
+
+    [[nodiscard]] static PyObject* object_of(link* turn) noexcept {
+        return reinterpret_cast<PyObject*>(reinterpret_cast<char*>(turn) - offsetof(chained_object, turn));
+    }
+    template <void (*Dealloc)(PyObject*) noexcept>
+    static void now(link* turn) noexcept {
+        Dealloc(object_of(turn));
+    }
+    /// The outermost release may be one that needs no Python, on a thread that is not attached by then.
+    template <void (*Dealloc)(PyObject*) noexcept>
+    static void later(link* turn) noexcept {
+        PyObject* const self = object_of(turn);
+        reinterpret_cast<chained_object*>(self)->home->enter([&] { Dealloc(self); });
+    }
+};
+
+}  // namespace tenon::py

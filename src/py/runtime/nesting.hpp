@@ -14,15 +14,13 @@ namespace tenon::py {
 class nesting_level {
 public:
     nesting_level() noexcept {
-        state& here = current();
-        if (++here.depth > common) ++here.uncommon;
-        fits_ = here.depth <= deepest && here.uncommon <= most_uncommon;
+        if (++depth > common) ++uncommon;
+        fits_ = depth <= deepest && uncommon <= most_uncommon;
         if (!fits_) [[unlikely]]
             raise_too_deep();
     }
     ~nesting_level() {
-        state& here = current();
-        if (--here.depth == 0) here.uncommon = 0;
+        if (--depth == 0) uncommon = 0;
     }
     nesting_level(const nesting_level&) = delete;
     nesting_level& operator=(const nesting_level&) = delete;
@@ -30,7 +28,7 @@ public:
     explicit operator bool() const noexcept { return fits_; }
 
     /// Whether what runs is not on behalf of another import.
-    [[nodiscard]] static bool is_outermost() noexcept { return current().depth <= 1; }
+    [[nodiscard]] static bool is_outermost() noexcept { return depth <= 1; }
 
 private:
     // A level takes less than 4 KB of stack, 6 without optimization, and what runs in between as much again:
@@ -40,14 +38,10 @@ private:
     static constexpr int common = 4;
     static constexpr int most_uncommon = 1000;
 
-    struct state {
-        int depth = 0;
-        int uncommon = 0;  ///< levels deeper than `common` that there have been since the outermost began
-    };
-    TENON_PRIVATE static state& current() noexcept {
-        static thread_local constinit state levels;
-        return levels;
-    }
+    TENON_PRIVATE static inline constinit thread_local int depth = 0;
+    /// Levels deeper than `common` that there have been since the outermost began.
+    TENON_PRIVATE static inline constinit thread_local int uncommon = 0;
+
     TENON_COLD static void raise_too_deep() noexcept {
         PyErr_Format(
             PyExc_RecursionError,

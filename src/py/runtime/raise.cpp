@@ -4,16 +4,9 @@
 namespace tenon::py {
 
 TENON_INLINE PyObject* exception_type(errc code) noexcept {
-    switch (code) {
-        case errc::not_an_array:
-            return PyExc_TypeError;
-        case errc::refused:
-            return PyExc_BufferError;
-        case errc::no_memory:
-            return PyExc_MemoryError;
-        case errc::malformed:
-            break;
-    }
+    if (code == errc::not_an_array) return PyExc_TypeError;
+    if (code == errc::refused) return PyExc_BufferError;
+    if (code == errc::no_memory) return PyExc_MemoryError;
     interpreter* const here = interpreter::current();
     return here != nullptr ? here->malformed_error : nullptr;
 }
@@ -29,7 +22,8 @@ TENON_COLD TENON_INLINE std::nullptr_t raise(errc code, const std::string& messa
 TENON_COLD TENON_INLINE std::nullptr_t raise(const error& e, std::string_view prefix) noexcept try {
     return raise(e.code, std::string(prefix) + e.message());
 } catch (...) {
-    return raise_no_memory();
+    detail::raise_attached([] { PyErr_NoMemory(); });
+    return nullptr;
 }
 
 TENON_COLD TENON_INLINE void raise_caught() noexcept {
