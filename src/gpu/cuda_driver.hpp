@@ -55,10 +55,15 @@ private:
             return reinterpret_cast<Function>(address);
         }
     };
-    [[nodiscard]] found wanted(const char* in_cuda, const char* in_hip) const noexcept {
-        return {library_ != nullptr ? find(library_, is_hip_ ? in_hip : in_cuda) : nullptr};
+    /// HIP's names are CUDA's with another beginning, and without a version, unless one is given.
+    [[nodiscard]] found wanted(const char* in_cuda, const char* in_hip = nullptr) const noexcept {
+        const std::string_view stem = std::string_view(in_cuda).substr(2);
+        char same[64] = "hip";
+        stem.substr(0, stem.find("_v2")).copy(same + 3, sizeof same - 4);
+        const char* const name = !is_hip_ ? in_cuda : in_hip != nullptr ? in_hip : same;
+        return {library_ != nullptr ? find(library_, name) : nullptr};
     }
-    [[nodiscard]] found needed(const char* in_cuda, const char* in_hip) noexcept {
+    [[nodiscard]] found needed(const char* in_cuda, const char* in_hip = nullptr) noexcept {
         const found function = wanted(in_cuda, in_hip);
         is_complete_ &= function.address != nullptr;
         return function;
@@ -71,46 +76,37 @@ private:
     void* library_;  ///< never unloaded: its functions are needed until the process ends
 
 public:
-    int (*init)(unsigned) = needed("cuInit", "hipInit");
-    int (*device_get)(int* out, int ordinal) = needed("cuDeviceGet", "hipDeviceGet");
+    int (*init)(unsigned) = needed("cuInit");
+    int (*device_get)(int* out, int ordinal) = needed("cuDeviceGet");
     int (*device_count)(int* out) = needed("cuDeviceGetCount", "hipGetDeviceCount");
-    int (*context_state)(int device, unsigned* flags, int* active) = needed("cuDevicePrimaryCtxGetState",
-                                                                            "hipDevicePrimaryCtxGetState");
-    int (*context_retain)(void** out, int device) = needed("cuDevicePrimaryCtxRetain",
-                                                           "hipDevicePrimaryCtxRetain");
-    int (*context_release)(int device) = needed("cuDevicePrimaryCtxRelease_v2", "hipDevicePrimaryCtxRelease");
-    int (*context_push)(void* context) = needed("cuCtxPushCurrent_v2", "hipCtxPushCurrent");
-    int (*context_pop)(void** out) = needed("cuCtxPopCurrent_v2", "hipCtxPopCurrent");
-    int (*context_current)(void** out) = needed("cuCtxGetCurrent", "hipCtxGetCurrent");
-    int (*context_device)(int* out) = needed("cuCtxGetDevice", "hipCtxGetDevice");
-    int (*context_synchronize)() = needed("cuCtxSynchronize", "hipCtxSynchronize");
+    int (*context_state)(int device, unsigned* flags, int* active) = needed("cuDevicePrimaryCtxGetState");
+    int (*context_retain)(void** out, int device) = needed("cuDevicePrimaryCtxRetain");
+    int (*context_release)(int device) = needed("cuDevicePrimaryCtxRelease_v2");
+    int (*context_push)(void* context) = needed("cuCtxPushCurrent_v2");
+    int (*context_pop)(void** out) = needed("cuCtxPopCurrent_v2");
+    int (*context_current)(void** out) = needed("cuCtxGetCurrent");
+    int (*context_device)(int* out) = needed("cuCtxGetDevice");
+    int (*context_synchronize)() = needed("cuCtxSynchronize");
     int (*event_create)(void** out, unsigned flags) = needed("cuEventCreate", "hipEventCreateWithFlags");
-    int (*event_record)(void* event, void* stream) = needed("cuEventRecord", "hipEventRecord");
-    int (*event_query)(void* event) = needed("cuEventQuery", "hipEventQuery");
-    int (*event_synchronize)(void* event) = needed("cuEventSynchronize", "hipEventSynchronize");
-    int (*event_destroy)(void* event) = needed("cuEventDestroy_v2", "hipEventDestroy");
-    int (*stream_wait)(void* stream, void* event, unsigned flags) = needed("cuStreamWaitEvent",
-                                                                           "hipStreamWaitEvent");
-    int (*stream_synchronize)(void* stream) = needed("cuStreamSynchronize", "hipStreamSynchronize");
-    int (*stream_is_capturing)(void* stream, int* status) = needed("cuStreamIsCapturing",
-                                                                   "hipStreamIsCapturing");
-    int (*exchange_capture_mode)(int* mode) = needed("cuThreadExchangeStreamCaptureMode",
-                                                     "hipThreadExchangeStreamCaptureMode");
-    int (*pointer_attribute)(void* out, int attribute,
-                             std::uintptr_t pointer) = needed("cuPointerGetAttribute",
-                                                              "hipPointerGetAttribute");
+    int (*event_record)(void* event, void* stream) = needed("cuEventRecord");
+    int (*event_query)(void* event) = needed("cuEventQuery");
+    int (*event_synchronize)(void* event) = needed("cuEventSynchronize");
+    int (*event_destroy)(void* event) = needed("cuEventDestroy_v2");
+    int (*stream_wait)(void* stream, void* event, unsigned flags) = needed("cuStreamWaitEvent");
+    int (*stream_synchronize)(void* stream) = needed("cuStreamSynchronize");
+    int (*stream_is_capturing)(void* stream, int* status) = needed("cuStreamIsCapturing");
+    int (*exchange_capture_mode)(int* mode) = needed("cuThreadExchangeStreamCaptureMode");
+    int (*pointer_attribute)(void* out, int attribute, std::uintptr_t at) = needed("cuPointerGetAttribute");
     int (*allocate)(std::uintptr_t* out, std::size_t bytes) = needed("cuMemAlloc_v2", "hipMalloc");
     int (*free)(std::uintptr_t pointer) = needed("cuMemFree_v2", "hipFree");
-    int (*copy_to_host)(void* to, std::uintptr_t from, std::size_t bytes) = needed("cuMemcpyDtoH_v2",
-                                                                                   "hipMemcpyDtoH");
-    int (*copy_from_host)(std::uintptr_t to, const void* from, std::size_t bytes) = needed("cuMemcpyHtoD_v2",
-                                                                                           "hipMemcpyHtoD");
+    int (*copy_to_host)(void* to, std::uintptr_t from, std::size_t bytes) = needed("cuMemcpyDtoH_v2");
+    int (*copy_from_host)(std::uintptr_t to, const void* from, std::size_t bytes) = needed("cuMemcpyHtoD_v2");
     int (*copy_on_device)(std::uintptr_t to, std::uintptr_t from, std::size_t bytes,
-                          void* stream) = needed("cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync");
+                          void* stream) = needed("cuMemcpyDtoDAsync_v2");
     int (*copy_rows)(const copy_2d* what, void* stream) = needed("cuMemcpy2DAsync_v2",
                                                                  "hipMemcpyParam2DAsync");
     // Not every version has these.
-    int (*context_record)(void* context, void* event) = wanted("cuCtxRecordEvent", "hipCtxRecordEvent");
+    int (*context_record)(void* context, void* event) = wanted("cuCtxRecordEvent");
     int (*error_name)(int fault, const char** out) = wanted("cuGetErrorName", "hipDrvGetErrorName");
 
     int started = is_complete_ ? init(0) : -1;  ///< what `init` answered

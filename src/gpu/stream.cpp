@@ -28,7 +28,7 @@ TENON_INLINE result<void> keep_until_done(tensor&& t, void* stream) noexcept {
     if (const int fault = now.record(*here, stream)) return here->failed(fault, "stream");
     keep_alive owner = std::move(t.owner());
     t.reset();
-    if (now.query() != 0) waiting_room::add(std::move(owner), std::move(now), where);
+    if (now.query() != 0) waiting_room::get().add(std::move(owner), std::move(now), where);
     return {};
 }
 

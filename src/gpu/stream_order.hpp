@@ -40,16 +40,8 @@ public:
         return fault != 0 ? fault : d.context_record(context, get());
     }
     /// 0 once it has been reached.
-    [[nodiscard]] int query() const noexcept {
-        const driver& d = *event_.get_deleter().functions;
-        const beside_capture relaxed(d);
-        return d.event_query(get());
-    }
-    [[nodiscard]] int synchronize() const noexcept {
-        const driver& d = *event_.get_deleter().functions;
-        const beside_capture relaxed(d);
-        return d.event_synchronize(get());
-    }
+    [[nodiscard]] int query() const noexcept { return ask(&driver::event_query); }
+    [[nodiscard]] int synchronize() const noexcept { return ask(&driver::event_synchronize); }
 
 private:
     struct destroyer {
@@ -64,6 +56,11 @@ private:
         const int fault = d.event_create(&made, without_clock | waited_for_asleep);
         event_ = {made, destroyer{&d}};
         return fault;
+    }
+    [[nodiscard]] int ask(int (*driver::*question)(void*)) const noexcept {
+        const driver& d = *event_.get_deleter().functions;
+        const beside_capture relaxed(d);
+        return (d.*question)(get());
     }
 
     std::unique_ptr<void, destroyer> event_;

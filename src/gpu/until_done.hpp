@@ -56,38 +56,41 @@ public:
         }
     };
 
+    TENON_PRIVATE static waiting_room& get() noexcept {
+        alignas(waiting_room) static std::byte place[sizeof(waiting_room)];
+        static waiting_room* const room = new (place) waiting_room;
+        return *room;
+    }
+
     /// Lets go of `owner` once the event has been reached. `event` was recorded on `where`.
-    static void add(keep_alive&& owner, ready_event&& event, device where) noexcept {
+    void add(keep_alive&& owner, ready_event&& event, device where) noexcept {
         entry late{std::move(owner), std::move(event), where};
-        waiting_room& room = get();
         try {
-            const std::lock_guard<std::mutex> lock(room.mutex_);
-            room.entries_.push_back(std::move(late));
-            if (!room.is_running_) {
-                std::thread([&room] { room.work(); }).detach();
-                room.is_running_ = true;
+            const std::lock_guard<std::mutex> lock(mutex_);
+            entries_.push_back(std::move(late));
+            if (!is_running_) {
+                std::thread([this] { work(); }).detach();
+                is_running_ = true;
             }
             return;
         } catch (...) {  // NOLINT(bugprone-empty-catch): there is no thread, or no memory
         }
         // The caller waits.
         late.finish();
-        room.work();
+        work();
     }
 
     /// Lets go of `owner` when that is possible without ending a capture: at a later release.
-    static void postpone(keep_alive&& owner, device where) noexcept try {
-        waiting_room& room = get();
+    void postpone(keep_alive&& owner, device where) noexcept try {
         entry late{std::move(owner), {}, where};  // outlives the lock: without memory it is let go of here
-        const std::lock_guard<std::mutex> lock(room.mutex_);
-        room.postponed_.push_back(std::move(late));
+        const std::lock_guard<std::mutex> lock(mutex_);
+        postponed_.push_back(std::move(late));
     } catch (...) {  // NOLINT(bugprone-empty-catch): as said above
     }
     /// What was postponed, to be tried again.
-    [[nodiscard]] static std::vector<entry> take_postponed() noexcept {
-        waiting_room& room = get();
-        const std::lock_guard<std::mutex> lock(room.mutex_);
-        return std::exchange(room.postponed_, {});
+    [[nodiscard]] std::vector<entry> take_postponed() noexcept {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return std::exchange(postponed_, {});
     }
 
 private:
@@ -103,11 +106,6 @@ private:
             }
             late.finish();
         }
-    }
-    TENON_PRIVATE static waiting_room& get() noexcept {
-        alignas(waiting_room) static std::byte place[sizeof(waiting_room)];
-        static waiting_room* const room = new (place) waiting_room;
-        return *room;
     }
 
     std::mutex mutex_;
@@ -127,10 +125,10 @@ inline bool let_go(keep_alive&& owner, device where) noexcept {
         // HIP or an older driver: nothing less than waiting will do.
         detail::blocking([&] { (void)here->context_synchronize(); });
     } else if (is_captured || all.record_all(*here, here.context()) != 0) {
-        waiting_room::postpone(std::move(held), where);
+        waiting_room::get().postpone(std::move(held), where);
         return false;
     } else if (all.query() != 0) {
-        waiting_room::add(std::move(held), std::move(all), where);
+        waiting_room::get().add(std::move(held), std::move(all), where);
     }
     return true;
 }
@@ -143,18 +141,14 @@ inline void release_after_device(keep_alive&& owner, device where) noexcept {
     if (driver::usable_for(where) == nullptr) return;
     // What was postponed has to wait on if this has: not all of it is tried again each time.
     if (!let_go(std::move(mine), where)) return;
-    for (auto& earlier : waiting_room::take_postponed())
+    for (auto& earlier : waiting_room::get().take_postponed())
         (void)let_go(std::move(earlier.owner), earlier.where);
 }
 
-struct late_owner {
+struct late_owner : detail::release_chain::deletable<late_owner> {
     keep_alive owner;
     device where;
-    late_owner(keep_alive&& o, device w) noexcept : owner(std::move(o)), where(w) {}
-    late_owner(late_owner&&) noexcept = default;
-    ~late_owner() {
-        if (owner) release_after_device(std::move(owner), where);
-    }
+    ~late_owner() { release_after_device(std::move(owner), where); }
 };
 
 /// What keeps memory alive for a consumer that may let go of it while its work is still queued: it is
@@ -163,18 +157,16 @@ struct late_owner {
 [[nodiscard]] inline keep_alive released_late(keep_alive&& owner, device where) noexcept {
     keep_alive mine = std::move(owner);
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || !mine) return mine;
-    late_owner late(std::move(mine), where);
-    keep_alive out;
+    auto* const late = new (std::nothrow) late_owner{{}, std::move(mine), where};
     // Without memory for it, the order of the release is all that is lost.
-    if (detail::keep_moved(late, out, owner_kind::late) == nullptr) return std::move(late.owner);
-    return out;
+    return late != nullptr ? keep_alive(late, &late_owner::release, nullptr, owner_kind::late)
+                           : std::move(mine);
 }
 
 /// What an owner lets go of late, or the owner itself.
 [[nodiscard]] inline const keep_alive& kept_by(const keep_alive& owner) noexcept {
-    using late = detail::box<late_owner>;
     // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): a temporary one is refused below
-    return owner.is(owner_kind::late) ? static_cast<late*>(owner.subject())->object.owner : owner;
+    return owner.is(owner_kind::late) ? static_cast<late_owner*>(owner.subject())->owner : owner;
 }
 const keep_alive& kept_by(keep_alive&& owner) = delete;
 

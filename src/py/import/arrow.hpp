@@ -112,9 +112,7 @@ inline void drop(ref& answer) noexcept {
 
 /// Sees to it that the data is complete when the consumer gets to it: its stream waits for the event, or the
 /// host does where it reads the memory itself.
-[[nodiscard]] inline result<void> order_event(device where, void* event,
-                                              std::optional<std::intptr_t> stream) noexcept {
-    if (event == nullptr || stream == -1) return {};
+[[nodiscard]] inline result<void> order_event(device where, void* event, std::intptr_t stream) noexcept {
     const bool on_host =
         where.type == abi::device_code::cuda_host || where.type == abi::device_code::cuda_managed;
     if (!where.is_cuda() && !on_host)
@@ -122,27 +120,28 @@ inline void drop(ref& answer) noexcept {
             .with_advice("synchronize first, and pass stream=-1");
     if (layout::cannot_be(static_cast<void**>(event)))
         return malformed("sync_event", "the pointer cannot be an event");
-    const std::intptr_t number = stream.value_or(1);
-    if (!on_host && number <= 0)
+    if (!on_host && stream <= 0)
         return refused("stream", "it is neither 1 (legacy default), 2 (per-thread default), -1 nor a handle",
-                       number);
+                       stream);
     void* const awaited = *static_cast<void**>(event);
     return detail::without_gil([&] {
         return on_host ? gpu::finish_event(where, awaited)
-                       : gpu::order_after(where, awaited, reinterpret_cast<void*>(number));
+                       : gpu::order_after(where, awaited, reinterpret_cast<void*>(stream));
     });
 }
 
 /// Sees to the work that the data comes from and goes into. The array is ours by now, so that others may run
 /// meanwhile.
 [[nodiscard]] inline outcome follow_event(attempt& a, device where, void* event) noexcept {
-    const std::optional<std::intptr_t> stream = a.options.stream;
-    if (auto ordered = order_event(where, event, stream); !ordered) return a.give_up(ordered.error());
-    if (where.is_cuda() && stream && *stream > 0) a.out.set_stream(reinterpret_cast<void*>(*stream));
-    // By its event the producer works on a stream, which it does not name: it gets its memory back when our
-    // work is done.
-    if (event != nullptr && stream != -1 && where.is_cuda() && a.out.owning && !a.out.looking)
-        a.out.owner = gpu::released_late(std::move(a.out.owner), where);
+    const std::intptr_t stream = a.options.stream.value_or(1);
+    if (event != nullptr && stream != -1) {
+        if (auto ordered = order_event(where, event, stream); !ordered) return a.give_up(ordered.error());
+        // The producer works on a stream, which it does not name: it gets its memory back when our work is
+        // done.
+        if (where.is_cuda() && a.out.owning && !a.out.looking)
+            a.out.owner = gpu::released_late(std::move(a.out.owner), where);
+    }
+    if (where.is_cuda() && a.options.stream && stream > 0) a.out.set_stream(reinterpret_cast<void*>(stream));
     return outcome::taken;
 }
 
