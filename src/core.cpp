@@ -7,7 +7,6 @@
 #include "gpu/stream.cpp"
 #include "memory/allocate.cpp"
 #include "memory/copy.cpp"
-#include "tensor/foreign.cpp"
 #include "tensor/managed.cpp"
 #include "tensor/request.cpp"
 #include "tensor/shape.cpp"

@@ -11,26 +11,14 @@
 namespace tenon::arrow {
 
 /// What an exported array points to: its owner and its list of buffers.
-struct array_block : detail::release_chain::link {
-    keep_alive owner;
+struct array_block : detail::exported_block<array_block> {
     const void* buffers[2];  // validity, values
-
-    /// Frees itself before its owner goes, on whichever thread that is.
-    static void let_go(link* self) noexcept {
-        auto* const block = static_cast<array_block*>(self);
-        const keep_alive owner = std::move(block->owner);
-        delete block;
-    }
-    static void release(abi::arrow_array* array) noexcept {
-        auto* const block = static_cast<array_block*>(array->private_data);
-        array->release = nullptr;
-        if (block->owner.is(owner_kind::memory))
-            let_go(block);
-        else
-            detail::release_chain::run(block);
-    }
 };
 
+inline void release_array(abi::arrow_array* array) noexcept {
+    array->release = nullptr;
+    array_block::release(static_cast<array_block*>(array->private_data));
+}
 inline void release_schema(abi::arrow_schema* schema) noexcept { schema->release = nullptr; }
 
 /// Whether Arrow can say what there is to say.
@@ -65,13 +53,13 @@ inline void describe_type(const tensor_ref& t, abi::arrow_schema& out) noexcept 
 /// thread.
 [[nodiscard]] inline bool make_array(const tensor_ref& t, const void* data, keep_alive& owner,
                                      abi::arrow_array& out) noexcept {
-    auto* const block = new (std::nothrow) array_block{{}, std::move(owner), {nullptr, data}};
+    auto* const block = new (std::nothrow) array_block{{{}, std::move(owner)}, {nullptr, data}};
     if (block == nullptr) return false;
     out = {};
     out.length = t.shape(0);
     out.n_buffers = 2;
     out.buffers = block->buffers;
-    out.release = &array_block::release;
+    out.release = &release_array;
     out.private_data = block;
     return true;
 }

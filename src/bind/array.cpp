@@ -21,10 +21,11 @@ TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept
     const tensor_ref& t = here.memory;
     const tensor_info info =
         tensor_info::strided(t.data(), t.dtype(), axes(t.shape()), axes(t.strides()), t.device())
-            .on_stream(t.stream());
+            .on_stream(t.stream())
+            .padded(t.is_subbyte_padded());
     const auto let_go = [](void* subject, void*) noexcept { release(static_cast<held*>(subject)); };
     retain(&here);
-    auto shared = tensor::own(t.is_subbyte_padded() ? info.padded() : info, keep_alive(&here, let_go));
+    auto shared = tensor::own(info, keep_alive(&here, let_go));
     if (shared && t.is_read_only()) shared->set_read_only();
     return py::to_python(std::move(shared), source);
 }

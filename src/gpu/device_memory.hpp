@@ -102,8 +102,9 @@ struct freeing {
     }
     const tensor_info info =
         tensor_info::contiguous(reinterpret_cast<void*>(address), like.dtype(), like.shape(), where)
-            .on_stream(stream);
-    auto made = tensor::own(like.is_subbyte_padded() ? info.padded() : info, freeing{&d, where});
+            .on_stream(stream)
+            .padded(like.is_subbyte_padded());
+    auto made = tensor::own(info, freeing{&d, where});
     if (!made) return made;
     if (for_copy) made->mark_copied();
     // Freeing waits for a device that is busy: then a thread does it.
@@ -209,8 +210,9 @@ private:
         if (fault != 0) return here->failed(fault, "device");
     }
     const tensor_info info = tensor_info::strided(room->data(), t.dtype(), t.shape(), t.strides())
-                                 .with_byte_offset(static_cast<std::uint64_t>(-low));
-    auto there = tensor::own(t.is_subbyte_padded() ? info.padded() : info, std::move(room->owner()));
+                                 .with_byte_offset(static_cast<std::uint64_t>(-low))
+                                 .padded(t.is_subbyte_padded());
+    auto there = tensor::own(info, std::move(room->owner()));
     if (!there || !there->is_c_contiguous()) return there ? copy_to_host(*there, watch) : std::move(there);
     there->mark_copied();
     return there;

@@ -21,7 +21,7 @@ TENON_INLINE result<tensor> allocate(element_type type, const axes& shape, bool 
     if (memory == nullptr) return out_of_memory("data");
     detail::ask_for_large_pages(memory, bytes);
     const tensor_info info = tensor_info::contiguous(memory, type, shape);
-    return tensor::own(padded ? info.padded() : info,
+    return tensor::own(info.padded(padded),
                        keep_alive(memory, detail::release_aligned, nullptr, owner_kind::memory));
 }
 }  // namespace tenon

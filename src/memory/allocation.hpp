@@ -16,7 +16,7 @@ namespace tenon::detail {
                                                     bool padded) noexcept {
     const tensor_info info =
         tensor_info::contiguous(reinterpret_cast<void*>(std::uintptr_t{4096}), type, shape);
-    return tensor::own(padded ? info.padded() : info, keep_alive());
+    return tensor::own(info.padded(padded), keep_alive());
 }
 
 /// From here on large pages pay: the kernel clears and maps memory by pages when it is first written to, and

@@ -17,22 +17,16 @@ inline void copy_shared(const copy_plan& plan, std::int64_t first, std::int64_t 
     if (wanted <= 1) return plan.copy(first, end, target);  // 0 processors: nobody knows
     const std::int64_t share = (end - first + wanted - 1) / wanted;
     std::array<std::thread, static_cast<std::size_t>(max_copy_threads)> helpers;
-    std::size_t started = 0;
-    std::int64_t mine = first + share;
-    while (mine < end) {
-        const std::int64_t from = mine;
-        const std::int64_t to = std::min(end, from + share);
-        try {
-            helpers[started] = std::thread([&plan, from, to, target] { plan.copy(from, to, target); });
-        } catch (const std::exception&) {  // no thread, or no memory for one
-            break;
+    try {
+        for (auto helper = helpers.begin(); end - first > share; ++helper, end -= share) {
+            const std::int64_t from = end - share;
+            *helper = std::thread([&plan, from, end, target] { plan.copy(from, end, target); });
         }
-        ++started;
-        mine = to;
+    } catch (const std::exception&) {  // no thread, or no memory for one
     }
-    plan.copy(first, std::min(end, first + share), target);
-    if (mine < end) plan.copy(mine, end, target);
-    for (std::size_t i = 0; i < started; ++i) helpers[i].join();
+    plan.copy(first, end, target);  // what is left
+    for (std::thread& helper : helpers)
+        if (helper.joinable()) helper.join();
 }
 
 }  // namespace detail

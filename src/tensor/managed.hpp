@@ -18,36 +18,33 @@ namespace detail {
 
 /// One allocation: the managed struct, what keeps the memory alive, then shape and strides.
 template <class Managed>
-struct managed_block : release_chain::link {
+struct managed_block : exported_block<managed_block<Managed>> {
     Managed managed;
-    keep_alive owner;
     bool* released;  ///< set when it goes, for whoever hands it to a function that may or may not let it go
     std::uint64_t marks;  ///< what the struct has no flags for, for when it comes back to us
+
+    /// With room for so many axes; null when there is no memory.
+    TENON_HOT [[nodiscard]] static managed_block* make(std::size_t rank) noexcept {
+        void* const room = std::malloc(sizeof(managed_block) + 2 * rank * sizeof(std::int64_t));
+        return room != nullptr ? new (room) managed_block : nullptr;
+    }
+    static void operator delete(void* block) noexcept { std::free(block); }
 
     std::int64_t* metadata() noexcept { return reinterpret_cast<std::int64_t*>(this + 1); }
 
     static managed_block* of(Managed* m) noexcept { return static_cast<managed_block*>(m->manager_ctx); }
 
-    static void release(Managed* self) noexcept {
+    static void release_managed(Managed* self) noexcept {
         managed_block* const block = of(self);
         if (block->released != nullptr) *block->released = true;
-        if (block->owner.is(owner_kind::memory))
-            let_go(block);
-        else
-            release_chain::run(block);
-    }
-    static void let_go(release_chain::link* self) noexcept {
-        auto* const block = static_cast<managed_block*>(self);
-        const keep_alive owner = std::move(block->owner);
-        block->~managed_block();
-        std::free(block);
+        managed_block::release(block);
     }
 };
 
 /// The block around a struct of our own making; null for one of anybody else's.
 template <class Managed>
 [[nodiscard]] inline const managed_block<Managed>* own_block(Managed* m) noexcept {
-    if (m->deleter != &managed_block<Managed>::release) return nullptr;
+    if (m->deleter != &managed_block<Managed>::release_managed) return nullptr;
     const managed_block<Managed>* const block = managed_block<Managed>::of(m);
     return &block->managed == m ? block : nullptr;
 }
@@ -73,12 +70,6 @@ template <class Managed>
     void* const data = t.empty() ? nullptr : fold ? t.data() : t.base();
     return {data,    exported_device(t.device(), how),       t.ndim(), t.dtype().to_abi(), nullptr,
             nullptr, fold || t.empty() ? 0 : t.byte_offset()};
-}
-
-/// "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it, and of no other.
-[[nodiscard]] inline std::uint64_t exported_flags(const tensor_ref& t, export_view how) noexcept {
-    return (t.flags() & abi::flag::all_known & ~abi::flag::is_copied) |
-           (how.fresh_copy ? abi::flag::is_copied : 0);
 }
 
 }  // namespace detail
@@ -107,26 +98,21 @@ template <class Managed>
 
 namespace detail {
 
-/// Room for a struct of this many axes; null when there is no memory.
-template <class Managed>
-TENON_HOT [[nodiscard]] inline managed_block<Managed>* new_block(std::size_t rank) noexcept {
-    void* const room = std::malloc(sizeof(managed_block<Managed>) + 2 * rank * sizeof(std::int64_t));
-    return room != nullptr ? new (room) managed_block<Managed> : nullptr;
-}
-
 /// Fills a block whose axes are in place.
 template <class Managed>
 TENON_HOT inline Managed* fill_block(managed_block<Managed>* block, const tensor_ref& t, keep_alive& owner,
                                      export_view how) noexcept {
     if constexpr (std::is_same_v<Managed, abi::managed_tensor_versioned>) {
         block->managed.version = {abi::dlpack_major, abi::dlpack_minor};
-        block->managed.flags = exported_flags(t, how);
+        // "Copied" tells a consumer that nobody else sees the memory: true of a copy made for it alone.
+        block->managed.flags = (t.flags() & abi::flag::all_known & ~abi::flag::is_copied) |
+                               (how.fresh_copy ? abi::flag::is_copied : 0);
     }
     block->managed.tensor = exported_tensor(t, how);
     block->managed.tensor.shape = block->metadata();
     block->managed.tensor.strides = block->metadata() + t.ndim();
     block->managed.manager_ctx = block;
-    block->managed.deleter = &managed_block<Managed>::release;
+    block->managed.deleter = &managed_block<Managed>::release_managed;
     block->owner = std::move(owner);
     block->released = nullptr;
     block->marks = validator::marks_of(t);
@@ -141,7 +127,7 @@ TENON_HOT inline Managed* fill_block(managed_block<Managed>* block, const tensor
 template <class Managed>
 [[nodiscard]] Managed* make_managed(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
     const auto rank = static_cast<std::size_t>(t.ndim());
-    auto* const block = detail::new_block<Managed>(rank);
+    auto* const block = detail::managed_block<Managed>::make(rank);
     if (block == nullptr) return nullptr;
     std::int64_t* const metadata = block->metadata();
     for (std::size_t i = 0; i < rank; ++i) {
@@ -159,15 +145,14 @@ template <class Managed>
     } t;
     if (auto ok = info.check(); !ok) [[unlikely]]
         return ok.error();
-    auto* const block = detail::new_block<Managed>(info.shape().size());
+    auto* const block = detail::managed_block<Managed>::make(info.shape().size());
     if (block == nullptr) [[unlikely]]
         return out_of_memory("managed struct");
     auto ok = detail::validator::check({info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}},
                                        block->metadata(), t);
     if (ok) ok = can_leave_as<Managed>(t);
     if (!ok) [[unlikely]] {
-        block->~managed_block();
-        std::free(block);
+        delete block;
         return ok.error();
     }
     return detail::fill_block(block, t, owner, {});

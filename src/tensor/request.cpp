@@ -16,16 +16,6 @@ TENON_INLINE error device_unmet(device got, device wanted) noexcept {
         return refused("device", "another kind of device is needed", got.type, wanted.type);
     return refused("device", "another device of this kind is needed", got.id, wanted.id);
 }
-TENON_INLINE error shape_unmet(extents got, extents wanted) noexcept {
-    if (got.size() != wanted.size()) {
-        return refused("ndim", "another number of axes is needed", static_cast<std::int64_t>(got.size()),
-                       static_cast<std::int64_t>(wanted.size()));
-    }
-    std::size_t axis = 0;
-    while (wanted[axis] == any || wanted[axis] == got[axis]) ++axis;
-    return refused("shape", "another extent is needed", got[axis], wanted[axis])
-        .at_axis(static_cast<std::int32_t>(axis));
-}
 TENON_INLINE error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept {
     return refused("data", "the address is not aligned as needed (bytes past alignment)",
                    static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % wanted), 0)
@@ -54,11 +44,17 @@ TENON_INLINE error writable_unmet(bool read_only) noexcept {
         .with_advice("pass a copy");
 }
 
-TENON_INLINE bool fits_shape(extents got, extents wanted) noexcept {
-    if (got.size() != wanted.size()) return false;
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-        if (wanted[i] != any && wanted[i] != got[i]) return false;
-    return true;
+TENON_INLINE result<void> check_shape(extents got, extents wanted) noexcept {
+    if (got.size() != wanted.size()) {
+        return refused("ndim", "another number of axes is needed", static_cast<std::int64_t>(got.size()),
+                       static_cast<std::int64_t>(wanted.size()));
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (wanted[i] != any && wanted[i] != got[i])
+            return refused("shape", "another extent is needed", got[i], wanted[i])
+                .at_axis(static_cast<std::int32_t>(i));
+    }
+    return {};
 }
 
 }  // namespace tenon::detail

@@ -8,10 +8,13 @@ namespace tenon::detail {
 
 /// What several tensors keep alive together, until the last of them lets go.
 struct shared_owner : release_chain::deletable<shared_owner> {
-    std::atomic<std::size_t> holders{1};
+    std::atomic<std::size_t> holders{0};
     keep_alive owner;
 
-    explicit shared_owner(keep_alive&& o) noexcept : owner(std::move(o)) {}
+    [[nodiscard]] keep_alive hold() noexcept {
+        holders.fetch_add(1, std::memory_order_relaxed);
+        return {this, &release, nullptr, owner_kind::shared};
+    }
     static void release(void* self, void*) noexcept {
         auto* const shared = static_cast<shared_owner*>(self);
         if (shared->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) release_chain::run(shared);
@@ -23,13 +26,12 @@ struct shared_owner : release_chain::deletable<shared_owner> {
 [[nodiscard]] inline bool share_owner(keep_alive& owner, keep_alive& out) noexcept {
     if (!owner) return true;
     if (!owner.is(owner_kind::shared)) {
-        auto* const shared = new (std::nothrow) shared_owner(std::move(owner));
+        auto* const shared = new (std::nothrow) shared_owner;
         if (shared == nullptr) return false;
-        owner = keep_alive(shared, &shared_owner::release, nullptr, owner_kind::shared);
+        shared->owner = std::move(owner);
+        owner = shared->hold();
     }
-    auto* const shared = static_cast<shared_owner*>(owner.subject());
-    shared->holders.fetch_add(1, std::memory_order_relaxed);
-    out = keep_alive(shared, &shared_owner::release, nullptr, owner_kind::shared);
+    out = static_cast<shared_owner*>(owner.subject())->hold();
     return true;
 }
 

@@ -1,17 +1,10 @@
 // src/tensor/tensor.cpp: how a tensor comes to own what it shows, and shares it.
+#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include <tenon/tensor/validate.hpp>
 #include "../standard.hpp"
 #include "shared_owner.hpp"
 
 namespace tenon {
-
-namespace detail {
-
-inline void release_managed_versioned(void* m, void*) noexcept { foreign::call_deleter(m, true); }
-inline void release_managed_legacy(void* m, void*) noexcept { foreign::call_deleter(m, false); }
-
-}  // namespace detail
 
 inline bool tensor::reserve(std::int32_t rank) noexcept {
     if (rank > inline_rank) heap_ = new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)];
@@ -42,9 +35,8 @@ TENON_INLINE result<tensor> tensor::adopt_own(const tensor_info& info, keep_aliv
 }
 
 TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
-    for (const std::int64_t extent : shape.values())
-        if (extent < 0) return {};
-    if (shape.is_too_long()) return {};
+    const auto is_negative = [](std::int64_t extent) { return extent < 0; };
+    if (shape.is_too_long() || std::ranges::any_of(shape.values(), is_negative)) return {};
     const auto wanted = element_count(shape.values());
     if (!wanted || *wanted == held) return {};
     return refused("shape", "it does not have as many elements as the vector", *wanted, held);
@@ -80,11 +72,7 @@ TENON_INLINE result<tensor> tensor::share() noexcept {
 }
 
 TENON_INLINE result<tensor> tensor::take(foreign& received) noexcept {
-    keep_alive owner(received.get(), received.is_versioned() ? detail::release_managed_versioned
-                                                             : detail::release_managed_legacy);
-    auto made = take_as(received, owner);
-    owner.disown();
-    return made;
+    return take_as(received, received.owner_);
 }
 
 TENON_INLINE result<tensor> tensor::take_as(foreign& received, keep_alive& owner) noexcept {

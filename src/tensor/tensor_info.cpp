@@ -10,21 +10,19 @@ TENON_INLINE element_type::element_type(std::string_view name) noexcept {
     known = found.has_value();
 }
 
-TENON_INLINE void tensor_info::note_fault(element_type type, const axes& shape,
-                                          const axes* strides) noexcept {
-    if (!type.known)
-        fault_ = refused("dtype", "there is no element type of this name")
-                     .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
-    if (shape.is_too_long())
-        fault_ = refused("shape", "too many axes", static_cast<std::int64_t>(shape.size()), max_rank);
-    if (strides != nullptr && strides->size() != shape.size())
-        fault_ = malformed("strides", "there is not one for each axis",
-                           static_cast<std::int64_t>(strides->size()));
-}
-
-TENON_INLINE result<void> tensor_info::check_fault(std::uintptr_t off) const noexcept {
-    if (fault_.problem != nullptr) return fault_;
-    if (device().has_opaque_handle() || has_zero_) return {};
+TENON_INLINE result<void> tensor_info::check() const noexcept {
+    if (is_strided_ && strides_.size() != shape_.size())
+        return malformed("strides", "there is not one for each axis",
+                         static_cast<std::int64_t>(strides_.size()));
+    if (shape_.is_too_long())
+        return refused("shape", "too many axes", static_cast<std::int64_t>(shape_.size()), max_rank);
+    if (!type_.known)
+        return refused("dtype", "there is no element type of this name")
+            .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
+    const std::uintptr_t address =
+        reinterpret_cast<std::uintptr_t>(data_) + static_cast<std::uintptr_t>(byte_offset_);
+    const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
+    if (off == 0 || device_.has_opaque_handle() || std::ranges::count(shape(), 0) != 0) return {};
     return malformed("data", "the address is off the alignment of its elements, by bytes",
                      static_cast<std::int64_t>(off));
 }

@@ -6,7 +6,6 @@ namespace tenon::detail {
 
 TENON_COLD TENON_INLINE result<void> validator::check_whole(const claim& said, std::int64_t* storage,
                                                             tensor_ref& out) noexcept {
-    if (auto ok = check_arrays(said.tensor); !ok) return ok;
     return check(said, storage, out);
 }
 
@@ -116,11 +115,13 @@ TENON_INLINE bool validator::is_low_end_near(const std::int64_t* storage, std::s
     return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
 }
 
-TENON_INLINE result<void> validator::check_row_major_fully(const claim& said, std::int64_t* storage,
-                                                           tensor_ref& out) noexcept {
+TENON_INLINE result<void> validator::check_row_major(const claim& said, std::int64_t* storage,
+                                                     tensor_ref& out) noexcept {
     const auto n = static_cast<std::size_t>(said.tensor.ndim);
+    for (std::size_t i = 0; i < n; ++i) storage[i] = read(said.tensor.shape, i);
     fill_row_major({storage, n}, storage + n);
-    return check_stored(said, storage, out);
+    return check_axes(said, storage, out,
+                      [&](std::size_t i) TENON_HOT_LAMBDA { return raw_axis{storage[i], storage[n + i]}; });
 }
 
 }  // namespace tenon::detail

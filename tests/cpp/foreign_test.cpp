@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/tensor/foreign.hpp>
+#include <tenon/tensor/managed.hpp>
 
 #include "support.hpp"
 

@@ -18,7 +18,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tenon/tensor/foreign.hpp>
+#include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
 
 namespace tenon {

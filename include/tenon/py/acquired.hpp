@@ -23,8 +23,6 @@ public:
     }
     /// The same, inlined: for the path of every argument.
     TENON_HOT [[nodiscard]] result<void> admit_here(const tenon::detail::claim& said) noexcept {
-        if (auto ok = tenon::detail::validator::check_arrays(said.tensor); !ok) [[unlikely]]
-            return ok;
         return tenon::detail::validator::check(said, storage, *this);
     }
     /// The same when shape and strides have been written to `storage` already.
@@ -38,11 +36,11 @@ public:
     }
 
     /// Where the memory is ready; none stated means the default stream.
-    void set_stream(void* stream) noexcept { tenon::detail::validator::set_stream(*this, stream); }
+    void set_stream(void* stream) noexcept { stream_ = stream; }
     /// Where the memory turns out to be.
-    void set_device(tenon::device where) noexcept { tenon::detail::validator::set_device(*this, where); }
-    void mark_read_only() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::read_only); }
-    void mark_copied() noexcept { tenon::detail::validator::add_flags(*this, abi::flag::is_copied); }
+    void set_device(tenon::device where) noexcept { device_ = where.to_abi(); }
+    void mark_read_only() noexcept { flags_ |= abi::flag::read_only; }
+    void mark_copied() noexcept { flags_ |= abi::flag::is_copied; }
     /// It is the memory of a tensor that requires grad.
     void mark_gradient() noexcept {
         mark_read_only();
@@ -52,7 +50,7 @@ public:
     void allow_legacy() noexcept {
         if (is_read_only()) add_marks(tenon::detail::mark::legacy);
     }
-    void add_marks(std::uint64_t marks) noexcept { tenon::detail::validator::add_marks(*this, marks); }
+    void add_marks(std::uint64_t marks) noexcept { flags_ |= marks; }
 
     keep_alive owner;
     bool owning = false;    ///< the tensor must outlive the call: the rung keeps something alive

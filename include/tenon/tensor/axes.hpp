@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -50,6 +51,11 @@ public:
     [[nodiscard]] bool is_too_long() const noexcept { return count_ > capacity; }
     /// As many as there is room for.
     [[nodiscard]] extents values() const noexcept { return {values_, is_too_long() ? capacity : count_}; }
+    /// A copy of as many numbers as there are.
+    void assign(const axes& other) noexcept {
+        count_ = other.count_;
+        std::memmove(values_, other.values_, other.values().size_bytes());
+    }
 
 private:
     static constexpr auto capacity = static_cast<std::size_t>(max_rank);

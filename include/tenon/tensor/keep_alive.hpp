@@ -124,18 +124,35 @@ private:
     }
 };
 
+/// What a struct that has left points to. It frees itself before its owner goes, on whichever thread that is.
+template <class Self>
+struct exported_block : release_chain::link {
+    keep_alive owner;
+
+    static void let_go(link* self) noexcept {
+        auto* const block = static_cast<Self*>(self);
+        const keep_alive last = std::move(block->owner);
+        delete block;
+    }
+    static void release(Self* block) noexcept {
+        if (block->owner.is(owner_kind::memory))
+            let_go(block);
+        else
+            release_chain::run(block);
+    }
+};
+
 /// An object of any class, moved to the heap to stay there.
 template <class Owner>
 struct box : release_chain::deletable<box<Owner>> {
     Owner object;
-    explicit box(Owner&& o) : object(std::move(o)) {}
 };
 
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
 /// (then it stays where it was).
 template <class Owner>
 [[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out, owner_kind kind = owner_kind::other) {
-    auto* const kept = new (std::nothrow) box<Owner>(std::move(object));
+    auto* const kept = new (std::nothrow) box<Owner>{{}, std::move(object)};
     if (kept == nullptr) return nullptr;
     out = keep_alive(kept, &box<Owner>::release, nullptr, kind);
     return &kept->object;
@@ -152,9 +169,6 @@ template <class Pointer, class Deleter>
 struct bound_deleter : release_chain::deletable<bound_deleter<Pointer, Deleter>> {
     Deleter deleter;
     Pointer pointer;
-
-    template <class D>
-    bound_deleter(D&& d, Pointer p) : deleter(std::forward<D>(d)), pointer(p) {}
     ~bound_deleter() { delete_by(deleter, pointer); }
 };
 
@@ -172,7 +186,7 @@ template <class Pointer, class Deleter>
         using bound = bound_deleter<Pointer, value>;
         bound* kept = nullptr;
         try {
-            kept = new (std::nothrow) bound(std::forward<Deleter>(deleter), pointer);
+            kept = new (std::nothrow) bound{{}, std::forward<Deleter>(deleter), pointer};
         } catch (...) {
             delete_by(deleter, pointer);
             throw;

@@ -33,12 +33,11 @@ namespace detail {
 // Out of line, so that a check that is met stays small.
 TENON_API error dtype_unmet(dtype got, dtype wanted) noexcept;
 TENON_API error device_unmet(device got, device wanted) noexcept;
-TENON_API error shape_unmet(extents got, extents wanted) noexcept;
 TENON_API error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept;
 TENON_API error space_unmet(device got, memory_space wanted) noexcept;
 TENON_API error order_unmet(memory_order wanted) noexcept;
 TENON_API error writable_unmet(bool read_only) noexcept;
-[[nodiscard]] TENON_API bool fits_shape(extents got, extents wanted) noexcept;
+TENON_API result<void> check_shape(extents got, extents wanted) noexcept;
 
 }  // namespace detail
 
@@ -48,8 +47,9 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
         return detail::dtype_unmet(t.dtype(), *r.type);
     if (r.rank >= 0 && r.rank != t.ndim()) [[unlikely]]
         return refused("ndim", "another number of axes is needed", t.ndim(), r.rank);
-    if (!r.shape.empty() && !detail::fits_shape(t.shape(), r.shape)) [[unlikely]]
-        return detail::shape_unmet(t.shape(), r.shape);
+    if (!r.shape.empty())
+        if (auto ok = detail::check_shape(t.shape(), r.shape); !ok) [[unlikely]]
+            return ok;
     if (r.kind != -1 && !t.device().serves(r.kind)) [[unlikely]]
         return detail::device_unmet(t.device(), {r.kind, 0});
     if (r.device && *r.device != t.device()) [[unlikely]]

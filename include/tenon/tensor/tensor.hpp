@@ -9,29 +9,30 @@
 #include <type_traits>
 #include <utility>
 
-#include <tenon/tensor/foreign.hpp>
 #include <tenon/tensor/keep_alive.hpp>
 #include <tenon/tensor/tensor_info.hpp>
 #include <tenon/tensor/tensor_ref.hpp>
 
 namespace tenon {
 
+class foreign;
+
 namespace detail {
 
 // What can be owned is known by what it can do: no container's or pointer's header is included for it.
 template <class V>
-concept packs_truth_values = !std::is_lvalue_reference_v<V> && requires(V& v) {
-    v.size();
+concept packs_truth_values = requires(V& v) {
     v.flip();
-    requires std::is_same_v<typename std::remove_cvref_t<V>::value_type, bool>;
+    requires std::is_same_v<typename V::value_type, bool>;
 };
 /// A container of elements side by side that frees them, as a span does not.
 template <class V>
-concept owning_container = !std::is_lvalue_reference_v<V> && !std::is_trivially_destructible_v<V> &&
-                           !describable<V> && requires(V& v) {
-                               { v.data() } -> std::same_as<typename V::value_type*>;
-                               { v.size() } -> std::convertible_to<std::size_t>;
-                           };
+concept owning_container =
+    !std::is_lvalue_reference_v<V> && !std::is_trivially_destructible_v<V> && !describable<V> &&
+    requires(V& v) {
+        { v.size() } -> std::convertible_to<std::size_t>;
+        requires packs_truth_values<V> || std::is_same_v<decltype(v.data()), typename V::value_type*>;
+    };
 template <class P>
 concept owning_pointer = !std::is_lvalue_reference_v<P> && requires(P& p) {
     p.get_deleter();
@@ -79,9 +80,13 @@ public:
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
 
     /// A vector, or any container like it, becomes a tensor of its elements, row-major; the shape must have
-    /// room for exactly those.
-    template <detail::owning_container V>
+    /// room for exactly those. Who wants to names the elements: `own<double>(values, shape)`.
+    template <class T = void, detail::owning_container V>
+        requires(std::is_void_v<T> || std::is_same_v<T, typename V::value_type>)
     [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
+        static_assert(
+            !detail::packs_truth_values<V>,
+            "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
         const auto held = static_cast<std::int64_t>(values.size());
         if (auto ok = check_count(shape, held); !ok) {
             const V gone = std::forward<V>(values);
@@ -89,23 +94,10 @@ public:
         }
         return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
-    /// The same, for who names the elements: `own<double>(values, shape)`.
-    template <class T, detail::owning_container V>
-        requires std::same_as<T, typename V::value_type>
-    [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
-        return own(std::forward<V>(values), shape);
-    }
     template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values) {
         const auto size = values.size();
         return own(std::forward<V>(values), axes(size));
-    }
-    template <detail::packs_truth_values V>
-    static result<tensor> own(V&& values, const axes& = {}) {
-        static_assert(
-            !detail::packs_truth_values<V>,
-            "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
-        return own(std::forward<V>(values));
     }
     /// An array behind a unique_ptr, of at least as many elements as the shape says: nobody can check that.
     template <detail::owning_pointer P>
@@ -180,8 +172,7 @@ public:
     /// For whatever cannot be owned, a word on why.
     template <class Owner>
         requires(std::is_lvalue_reference_v<Owner> ||
-                 !(describable<Owner> || detail::owning_container<Owner> ||
-                   detail::packs_truth_values<Owner>))
+                 !(describable<Owner> || detail::owning_container<Owner>))
     static result<tensor> own(Owner&&) {
         static_assert(!std::is_lvalue_reference_v<Owner>, "tensor::own: move the object in, with std::move");
         static_assert(

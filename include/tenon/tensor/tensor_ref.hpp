@@ -23,7 +23,7 @@ inline constexpr std::uint64_t all = legacy | grad;
 
 /// A tensor whose description has been validated: the extents are not negative, the size and every address it
 /// touches are representable, strides are never null, and the metadata is our own copy, so the producer
-/// cannot change it afterwards. Only `validate.hpp` makes one; copying it copies the reference.
+/// cannot change it afterwards. Only `validate.hpp` fills one; copying it copies the reference.
 ///
 /// Owns neither the data nor the arrays behind `shape()` and `strides()`: it is good for as long as the
 /// `tensor`, or the `py::borrow` call, it came from.
@@ -110,7 +110,6 @@ protected:
           version_{0, 0},
           stream_(nullptr) {}
 
-private:
     friend struct detail::validator;
     friend class tensor;
 

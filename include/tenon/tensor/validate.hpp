@@ -55,18 +55,20 @@ struct validator {
         return {};
     }
 
-    /// Checks a description that `check_arrays` has passed. Shape and strides are copied to `storage` (2 *
-    /// ndim values), null strides as row-major ones.
+    /// Checks a description. Shape and strides are copied to `storage` (2 * ndim values), null strides as
+    /// row-major ones.
     TENON_HOT [[nodiscard]] static result<void> check(const claim& said, std::int64_t* storage,
                                                       tensor_ref& out) noexcept {
         const abi::dl_tensor& t = said.tensor;
+        if (auto ok = check_arrays(t); !ok) [[unlikely]]
+            return ok;
         if (t.strides == nullptr && t.ndim != 0) return check_row_major(said, storage, out);
         return check_axes(said, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
             return raw_axis{read(t.shape, i), read(t.strides, i)};
         });
     }
 
-    /// Both, out of line.
+    /// The same, out of line.
     [[nodiscard]] TENON_API static result<void> check_whole(const claim& said, std::int64_t* storage,
                                                             tensor_ref& out) noexcept;
 
@@ -118,18 +120,10 @@ struct validator {
         return true;
     }
 
-    /// Only ever takes rights away. `t` has been described before.
-    static void add_flags(tensor_ref& t, std::uint64_t flags) noexcept {
-        // NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): the analyzer loses sight of `fill`
-        t.flags_ |= flags;
-    }
     /// What DLPack has no flag for.
     static void add_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ |= marks; }
     static void drop_marks(tensor_ref& t, std::uint64_t marks) noexcept { t.flags_ &= ~marks; }
     [[nodiscard]] static std::uint64_t marks_of(const tensor_ref& t) noexcept { return t.flags_ & mark::all; }
-
-    static void set_device(tensor_ref& t, device where) noexcept { t.device_ = where.to_abi(); }
-    static void set_stream(tensor_ref& t, void* stream) noexcept { t.stream_ = stream; }
 
     /// The whole check, of any description, over a copy in `storage`.
     [[nodiscard]] TENON_API static result<void> check_stored(const claim& said, const std::int64_t* storage,
@@ -197,31 +191,8 @@ private:
         return value;
     }
 
-    /// Row-major strides reach no further than the product of the extents: no step has to be looked at.
-    TENON_HOT [[nodiscard]] static result<void> check_row_major(const claim& said, std::int64_t* storage,
-                                                                tensor_ref& out) noexcept {
-        const abi::dl_tensor& t = said.tensor;
-        const auto n = static_cast<std::size_t>(t.ndim);
-        std::int64_t size = 1;
-        bool ordinary = true;
-        for (std::size_t i = n; i-- > 0;) {
-            const std::int64_t extent = read(t.shape, i);
-            storage[i] = extent;
-            storage[n + i] = size;
-            ordinary &= !mul_overflows(size, extent, size) && one_less(extent) >= 0;
-        }
-        if (ordinary && is_near(size, reinterpret_cast<std::uintptr_t>(t.data), t.byte_offset) &&
-            is_ordinary_kind(said)) [[likely]] {
-            fill(said, storage, size, out);
-            return {};
-        }
-        return check_row_major_fully(said, storage, out);
-    }
-
-    /// `storage` has the extents already.
-    [[nodiscard]] TENON_API static result<void> check_row_major_fully(const claim& said,
-                                                                      std::int64_t* storage,
-                                                                      tensor_ref& out) noexcept;
+    [[nodiscard]] TENON_API static result<void> check_row_major(const claim& said, std::int64_t* storage,
+                                                                tensor_ref& out) noexcept;
 };
 
 }  // namespace detail

@@ -79,7 +79,7 @@ inline void drop_owner(PyObject* capsule) noexcept {
 
 /// An array that owns the tensor; null with an exception set on failure. `t` is taken in any case.
 [[nodiscard]] inline PyObject* to_array(tensor&& t, interpreter& here) noexcept {
-    auto* const owner = new (std::nothrow) detail::array_owner(std::move(t.owner()));
+    auto* const owner = new (std::nothrow) detail::array_owner{{}, std::move(t.owner())};
     if (owner == nullptr) return PyErr_NoMemory();
     ref base = ref::take(PyCapsule_New(owner, detail::owner_name, &detail::drop_owner));
     if (base) return to_array(t, std::move(base), here);

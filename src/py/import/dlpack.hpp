@@ -32,10 +32,7 @@ namespace tenon::py::dlpack {
         return malformed("capsule", "it holds a null pointer");
     }
 
-    foreign received = versioned ? foreign(static_cast<abi::managed_tensor_versioned*>(managed))
-                                 : foreign(static_cast<abi::managed_tensor*>(managed));
-    const auto seen = received.describe();
-    received.disown();  // it is the capsule's until the name is changed
+    const auto seen = foreign::describe(managed, versioned);
     if (!seen) return seen.error();
     if (!options.is_met_by(device(seen->tensor.device)))
         return detail::elsewhere(device(seen->tensor.device), options);

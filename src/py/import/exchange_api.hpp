@@ -161,9 +161,7 @@ struct loan {
     if (PyErr_Occurred() != nullptr) return outcome::raised;
     const verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
     if (told == verdict::forbidden) return outcome::raised;
-    foreign received(managed);
-    const auto seen = received.describe();
-    received.disown();
+    const auto seen = foreign::describe(managed, true);
     if (!seen) return seen.error();
     const std::uint64_t flags = l.terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
     if (auto admitted = l.out.admit({seen->tensor, flags, seen->version}); !admitted) return admitted;
