@@ -13,8 +13,7 @@
 #include "tensor/tensor.cpp"
 #include "tensor/tensor_info.cpp"
 #include "tensor/validate.cpp"
-#include "value/device.cpp"
-#include "value/dtype.cpp"
 #include "value/error.cpp"
+#include "value/names.cpp"
 
 #include "for_size_end.hpp"

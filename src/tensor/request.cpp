@@ -19,7 +19,7 @@ TENON_INLINE error device_unmet(device got, device wanted) noexcept {
 TENON_INLINE error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept {
     return refused("data", "the address is not aligned as needed (bytes past alignment)",
                    static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % wanted), 0)
-        .with_advice("pass an aligned copy");
+        .with_advice("pass an aligned copy, or take the tensor untyped and copy its bytes");
 }
 TENON_INLINE error space_unmet(device got, memory_space wanted) noexcept {
     if (wanted == memory_space::accelerator)

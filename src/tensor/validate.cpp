@@ -86,9 +86,7 @@ TENON_INLINE result<void> validator::check_stored(const claim& said, const std::
 
     const extents shape(storage, n);
     for (std::size_t i = 0; i < n; ++i) {
-        if (shape[i] < 0)
-            return malformed("shape", "the extent is negative", shape[i])
-                .at_axis(static_cast<std::int32_t>(i));
+        if (shape[i] < 0) return malformed("shape", "the extent is negative", shape[i]).at_axis(i);
     }
     const auto size = element_count(shape);
     if (!size) return malformed("shape", "the number of elements does not fit in 64 bits");

@@ -28,7 +28,7 @@ struct parsed_format {
 [[nodiscard]] constexpr parsed_format dtype_from_typestr(std::string_view s) noexcept {
     if (s.size() < 3) return {{}, format_fault::unsupported};
     const char mark = s[0];
-    if (mark != '<' && mark != '>' && mark != '=' && mark != '|') return {{}, format_fault::unsupported};
+    if (std::string_view("<>=|").find(mark) == s.npos) return {{}, format_fault::unsupported};
     for (const dtype_entry& e : detail::dtype_table) {
         if (e.typestr.empty() || e.typestr != s.substr(1)) continue;
         if (!detail::is_native_order(mark, e.type.itemsize())) return {{}, format_fault::byte_swapped};
@@ -38,35 +38,20 @@ struct parsed_format {
 }
 
 namespace detail {
-/// For each one-letter buffer format, its line in the table plus one; zero for none. The complex numbers have
-/// two spellings: a letter in Python 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
+/// The letter of a buffer format that is one. The complex numbers have two spellings: a letter in Python
+/// 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
+constexpr std::uint8_t letter_of(std::string_view format) noexcept {
+    if (format == "Zf" || format == "Zd") return format == "Zf" ? 'F' : 'D';
+    return format.size() == 1 ? static_cast<std::uint8_t>(format[0]) : 0;
+}
+/// For each letter, its line in the table plus one; zero for none.
 TENON_PRIVATE inline constexpr auto line_of_letter = [] {
-    std::array<std::uint8_t, 128> lines{};
-    for (std::size_t i = 0; i < dtype_table.size(); ++i) {
-        const std::string_view format = dtype_table[i].buffer_format;
-        const char letter = format.size() == 1 ? format[0]
-                            : format == "Zf"   ? 'F'
-                            : format == "Zd"   ? 'D'
-                                               : '\0';
-        if (letter != '\0') lines[static_cast<unsigned char>(letter)] = static_cast<std::uint8_t>(i + 1);
-    }
+    std::array<std::uint8_t, 256> lines{};
+    for (std::size_t i = 0; i < dtype_table.size(); ++i)
+        if (const std::uint8_t letter = letter_of(dtype_table[i].buffer_format); letter != 0)
+            lines[letter] = static_cast<std::uint8_t>(i + 1);
     return lines;
 }();
-
-constexpr const dtype_entry* find_buffer_format(std::string_view format) noexcept {
-    if (format.size() == 1 && static_cast<unsigned char>(format[0]) < line_of_letter.size()) {
-        const std::uint8_t line = line_of_letter[static_cast<unsigned char>(format[0])];
-        return line != 0 ? &dtype_table[line - 1U] : nullptr;
-    }
-    for (const dtype_entry& e : dtype_table)
-        if (!e.buffer_format.empty() && e.buffer_format == format) return &e;
-    return nullptr;
-}
-
-/// The marks of byte order a buffer format may begin with.
-constexpr bool is_order_mark(char c) noexcept {
-    return c == '@' || c == '=' || c == '<' || c == '>' || c == '!';
-}
 }  // namespace detail
 
 /// Reads a buffer-protocol format. The letter gives the kind, `itemsize` the size, and the two must agree;
@@ -74,7 +59,7 @@ constexpr bool is_order_mark(char c) noexcept {
 [[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
                                                                std::size_t itemsize) noexcept {
     char mark = '@';
-    if (!s.empty() && detail::is_order_mark(s[0])) {
+    if (!s.empty() && std::string_view("@=<>!").find(s[0]) != s.npos) {
         mark = s[0];
         s.remove_prefix(1);
     }
@@ -84,11 +69,12 @@ constexpr bool is_order_mark(char c) noexcept {
     if (first == 'L' || first == 'N') s = itemsize == 8 ? "Q" : itemsize == 4 && first == 'L' ? "I" : "x";
     if (first == 'c') s = "B";
     if (s == "x" && first != 'x') return {{}, format_fault::size_mismatch};
-    const dtype_entry* const entry = detail::find_buffer_format(s);
-    if (entry == nullptr) return {{}, format_fault::unsupported};
-    if (entry->type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
+    const std::uint8_t line = detail::line_of_letter[detail::letter_of(s)];
+    if (line == 0) return {{}, format_fault::unsupported};
+    const dtype type = detail::dtype_table[line - 1U].type;
+    if (type.itemsize() != itemsize) return {{}, format_fault::size_mismatch};
     if (!detail::is_native_order(mark, itemsize)) return {{}, format_fault::byte_swapped};
-    return {entry->type};
+    return {type};
 }
 
 }  // namespace tenon

@@ -65,24 +65,27 @@ TENON_PRIVATE inline constexpr float_format float_formats[] = {
     return negative ? -magnitude : magnitude;
 }
 
-template <class T>
-[[nodiscard]] T read_as(const void* at) noexcept {
-    T value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
+/// The bits of an element that has so many: 64, 32, 16, or 8 and less, with what is above them in the byte.
+[[nodiscard]] inline std::uint64_t read_bits(std::uint32_t count, const void* at) noexcept {
+    const auto read = [at]<class Bits>(Bits bits) -> std::uint64_t {
+        std::memcpy(&bits, at, sizeof bits);
+        return bits;
+    };
+    if (count == 64) return read(std::uint64_t{});
+    if (count == 32) return read(std::uint32_t{});
+    return count == 16 ? read(std::uint16_t{}) : read(std::uint8_t{});
 }
 
 /// A real number of so many bits; nothing for a type that has none, or whose meaning is not known.
 [[nodiscard]] inline std::optional<double> read_real(dtype type, const void* at) noexcept {
-    if (type == dtype_of<float>) return read_as<float>(at);
-    if (type == dtype_of<double>) return read_as<double>(at);
-    if (type.code == abi::type_code::float8_e8m0fnu && type.bits == 8) {  // an exponent and nothing else
-        const auto exponent = read_as<std::uint8_t>(at);
-        return exponent == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, exponent - 127);
-    }
+    const std::uint64_t bits = read_bits(type.bits, at);
+    if (type == dtype_of<float>) return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    if (type == dtype_of<double>) return std::bit_cast<double>(bits);
+    if (type.code == tc::float8_e8m0fnu && type.bits == 8)  // an exponent and nothing else
+        return bits == 255 ? std::numeric_limits<double>::quiet_NaN()
+                           : std::ldexp(1.0, static_cast<int>(bits) - 127);
     for (const float_format& f : float_formats)
-        if (f.code == type.code && 1 + f.exponent + f.mantissa == type.bits)
-            return decode(type.bits == 16 ? read_as<std::uint16_t>(at) : read_as<std::uint8_t>(at), f);
+        if (f.code == type.code && 1 + f.exponent + f.mantissa == type.bits) return decode(bits, f);
     return std::nullopt;
 }
 
@@ -91,28 +94,21 @@ template <class T>
 /// The element at this address, which need not be aligned; one of less than 8 bits is in the low ones.
 /// Nothing for handles, vectors, and types that are not in the table.
 [[nodiscard]] inline std::optional<number> read_number(dtype type, const void* at) noexcept {
-    using detail::read_as;
     using kind = number::kind;
     if (type.lanes != 1) return std::nullopt;
-    if (type.is_bool())
-        return type.bits == 8 ? std::optional(number{kind::boolean, read_as<std::uint8_t>(at) != 0 ? 1 : 0})
-                              : std::nullopt;
+    if (type.is_bool() && type.bits == 8) return number{kind::boolean, detail::read_bits(8, at) != 0 ? 1 : 0};
     if (type.is_integer()) {
         if (type.bits < 2 || type.bits > 64 || !std::has_single_bit(type.bits)) return std::nullopt;
-        std::uint64_t bits = type.bits == 64   ? read_as<std::uint64_t>(at)
-                             : type.bits == 32 ? read_as<std::uint32_t>(at)
-                             : type.bits == 16 ? read_as<std::uint16_t>(at)
-                                               : read_as<std::uint8_t>(at);
         const unsigned unused = 64U - type.bits;
-        bits <<= unused;
+        const std::uint64_t bits = detail::read_bits(type.bits, at) << unused;
         if (type.is_unsigned_integer())
             return number{kind::natural, static_cast<std::int64_t>(bits >> unused)};
         return number{kind::integer, static_cast<std::int64_t>(bits) >> unused};
     }
     if (type.is_complex()) {
-        const bool brief = type.code == abi::type_code::bcomplex;
-        const dtype part{brief ? abi::type_code::bfloat : abi::type_code::float_,
-                         static_cast<std::uint8_t>(type.bits / 2)};
+        const dtype part{
+            type.code == abi::type_code::bcomplex ? abi::type_code::bfloat : abi::type_code::float_,
+            static_cast<std::uint8_t>(type.bits / 2)};
         const auto real = detail::read_real(part, at);
         const auto imaginary = detail::read_real(part, static_cast<const char*>(at) + part.itemsize());
         if (!real || !imaginary) return std::nullopt;

@@ -26,16 +26,20 @@ public:
     [[nodiscard]] static device_view over(const tensor_ref& t) noexcept { return device_view(t); }
 
     /// A device address, or the opaque handle on devices that have those (then `byte_offset` is not applied).
-    [[nodiscard]] T* data() const noexcept { return data_; }
+    [[nodiscard]] T* data() const noexcept {
+        return static_cast<T*>(device().has_opaque_handle() ? tensor_.base() : tensor_.data());
+    }
     /// What is still to be added to `data()`: zero except on devices with opaque handles.
-    [[nodiscard]] std::uint64_t byte_offset() const noexcept { return offset_; }
-    [[nodiscard]] std::int64_t nbytes() const noexcept { return nbytes_; }
-    [[nodiscard]] tenon::dtype dtype() const noexcept { return dtype_; }
-    [[nodiscard]] tenon::device device() const noexcept { return device_; }
+    [[nodiscard]] std::uint64_t byte_offset() const noexcept {
+        return device().has_opaque_handle() ? tensor_.byte_offset() : 0;
+    }
+    [[nodiscard]] std::int64_t nbytes() const noexcept { return tensor_.nbytes(); }
+    [[nodiscard]] tenon::dtype dtype() const noexcept { return tensor_.dtype(); }
+    [[nodiscard]] tenon::device device() const noexcept { return tensor_.device(); }
     /// The stream to launch on: what is queued there comes after the work that made the memory.
-    [[nodiscard]] void* stream() const noexcept { return stream_; }
+    [[nodiscard]] void* stream() const noexcept { return tensor_.stream(); }
     /// "cuda:0".
-    [[nodiscard]] std::string device_name() const { return name(device_); }
+    [[nodiscard]] std::string device_name() const { return name(device()); }
 
     template <class... Index>
     void operator()(Index...) const TENON_DELETED("not readable by the host: pass data() to a kernel");
@@ -44,21 +48,9 @@ public:
     void end() const TENON_DELETED("not readable by the host: pass data() to a kernel");
 
 private:
-    explicit device_view(const tensor_ref& t) noexcept
-        : detail::layout<Rank>(t),
-          data_(static_cast<T*>(t.device().has_opaque_handle() ? t.base() : t.data())),
-          offset_(t.device().has_opaque_handle() ? t.byte_offset() : 0),
-          nbytes_(t.nbytes()),
-          dtype_(t.dtype()),
-          device_(t.device()),
-          stream_(t.stream()) {}
+    explicit device_view(const tensor_ref& t) noexcept : detail::layout<Rank>(t), tensor_(t) {}
 
-    T* data_;
-    std::uint64_t offset_;
-    std::int64_t nbytes_;
-    tenon::dtype dtype_;
-    tenon::device device_;
-    void* stream_;
+    tensor_ref tensor_;
 };
 
 }  // namespace tenon

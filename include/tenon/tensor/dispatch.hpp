@@ -28,21 +28,6 @@ result<R> call(Fn& fn, Args&&... args) {
         return R(fn(std::forward<Args>(args)...));
     }
 }
-
-/// What `fn` returns for the windows of either place, which must be one type.
-template <class Fn, class... Host, class... Accelerator>
-consteval auto returned(std::type_identity<std::tuple<Host...>>,
-                        std::type_identity<std::tuple<Accelerator...>>) {
-    static_assert(std::is_invocable_v<Fn&, Host...>, "dispatch: no function takes the host view");
-    static_assert(std::is_invocable_v<Fn&, Accelerator...>, "dispatch: no function takes the device_view");
-    using R = std::invoke_result_t<Fn&, Host...>;
-    static_assert(std::is_same_v<R, std::invoke_result_t<Fn&, Accelerator...>>,
-                  "dispatch: the functions must return the same type");
-    return std::type_identity<R>{};
-}
-template <class Fn, class Host, class Accelerator>
-using returned_t =
-    typename decltype(returned<Fn>(std::type_identity<Host>{}, std::type_identity<Accelerator>{}))::type;
 }  // namespace detail
 
 /// A tensor and the window that is wanted on it, for `together`. Borrows the tensor.
@@ -72,11 +57,6 @@ using host_window = view<typename A::element_type, A::rank>;
 template <windowed A>
 using device_window = device_view<typename A::element_type, A::rank>;
 
-/// Work on `where` may use this memory: its own, and pinned or managed memory of its kind.
-[[nodiscard]] constexpr bool is_in_reach(device memory, device where) noexcept {
-    return memory == where || (memory.is_host_accessible() && memory.serves(where.type));
-}
-
 /// What `together` gives: tensors that one function is to work on.
 template <windowed... Args>
 class group {
@@ -90,8 +70,10 @@ public:
         if (leader == count) return memory_space::host;
         const device where = tensors_[leader]->device();
         for (std::size_t i = 0; i < count; ++i) {
-            if (is_in_reach(tensors_[i]->device(), where)) continue;
-            return refused("device", "not where the others are", tensors_[i]->device(), where)
+            // Within reach is a device's own memory, and pinned or managed memory of its kind.
+            const device at = tensors_[i]->device();
+            if (at == where || (at.is_host_accessible() && at.serves(where.type))) continue;
+            return refused("device", "not where the others are", at, where)
                 .of_tensor(i + 1)
                 .with_advice("move all of them to one device, or all to the CPU");
         }
@@ -103,15 +85,10 @@ public:
     [[nodiscard]] result<R> call(Fn& fn) const {
         return [&]<std::size_t... I>(std::index_sequence<I...>) -> result<R> {
             std::tuple<result<Windows>...> opened{Windows::from(*tensors_[I])...};
-            const error* unmet = nullptr;
-            std::size_t number = 0;
-            const auto is_open = [&](const auto& window) {
-                ++number;
-                if (!window) unmet = &window.error();
-                return unmet == nullptr;
-            };
-            if ((is_open(std::get<I>(opened)) && ...)) return detail::call<R>(fn, *std::get<I>(opened)...);
-            return count == 1 ? *unmet : unmet->of_tensor(number);
+            const error* const unmet[] = {std::get<I>(opened) ? nullptr : &std::get<I>(opened).error()...};
+            for (std::size_t i = 0; i < count; ++i)
+                if (unmet[i] != nullptr) return count == 1 ? *unmet[i] : unmet[i]->of_tensor(i + 1);
+            return detail::call<R>(fn, *std::get<I>(opened)...);
         }(std::index_sequence_for<Windows...>{});
     }
 
@@ -136,8 +113,14 @@ void together(const Args&...) TENON_DELETED("together takes arrays, and tensors 
 template <class... Args, class... Fns>
 [[nodiscard]] auto dispatch(const detail::group<Args...>& tensors, Fns... fns) {
     detail::overloaded<Fns...> chosen{std::move(fns)...};
-    using R = detail::returned_t<decltype(chosen), std::tuple<detail::host_window<Args>...>,
-                                 std::tuple<detail::device_window<Args>...>>;
+    using Chosen = decltype(chosen)&;
+    static_assert(std::is_invocable_v<Chosen, detail::host_window<Args>...>,
+                  "dispatch: no function takes the host view");
+    static_assert(std::is_invocable_v<Chosen, detail::device_window<Args>...>,
+                  "dispatch: no function takes the device_view");
+    using R = std::invoke_result_t<Chosen, detail::host_window<Args>...>;
+    static_assert(std::is_same_v<R, std::invoke_result_t<Chosen, detail::device_window<Args>...>>,
+                  "dispatch: the functions must return the same type");
     const result<memory_space> place = tensors.place();
     if (!place) return result<R>(place.error());
     if (*place == memory_space::host) return tensors.template call<R, detail::host_window<Args>...>(chosen);

@@ -18,35 +18,23 @@ using extents = std::span<const std::int64_t>;
 
 namespace detail {
 
+/// Whether a product or sum does not fit; `out` is what is left of it in 64 bits.
+constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
-constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
     return __builtin_mul_overflow(a, b, &out);
-}
-constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
-    return __builtin_add_overflow(a, b, &out);
-}
 #else
-constexpr bool mul_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
-    constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
-    constexpr auto highest = std::numeric_limits<std::int64_t>::max();
-    if (a != 0 && b != 0) {
-        if (a == -1              ? b == lowest
-            : b == -1            ? a == lowest
-            : (a > 0) == (b > 0) ? (a > 0 ? a > highest / b : a < highest / b)
-                                 : (a > 0 ? b < lowest / a : a < lowest / b))
-            return true;
-    }
-    out = a * b;
-    return false;
+    out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    return a == -1 ? b == std::numeric_limits<std::int64_t>::min() : a != 0 && out / a != b;
+#endif
 }
 constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) noexcept {
-    if (b > 0 ? a > std::numeric_limits<std::int64_t>::max() - b
-              : a < std::numeric_limits<std::int64_t>::min() - b)
-        return true;
-    out = a + b;
-    return false;
-}
+#if defined(__GNUC__) || defined(__clang__)
+    return __builtin_add_overflow(a, b, &out);
+#else
+    out = static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    return b < 0 ? out > a : out < a;
 #endif
+}
 
 }  // namespace detail
 
@@ -59,8 +47,7 @@ constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
         if (e == 0) return 0;
         overflow |= detail::mul_overflows(count, e, count);
     }
-    if (overflow) return std::nullopt;
-    return count;
+    return overflow ? std::nullopt : std::optional(count);
 }
 
 /// Bytes that `count` elements take side by side. Packed sub-byte elements share bytes and the sum is rounded

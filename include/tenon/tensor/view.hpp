@@ -49,41 +49,13 @@ consteval bool require_viewable() {
     return true;
 }
 
-/// Shape and strides of a view: its own copy when the rank is fixed, a reference to the tensor's otherwise.
-template <int Rank>
-struct window_axes {
-    using numbers = std::array<std::int64_t, static_cast<std::size_t>(Rank == dynamic_rank ? 0 : Rank)>;
-    std::conditional_t<Rank == dynamic_rank, extents, numbers> shape{}, strides{};
-
-    window_axes() noexcept = default;
-    explicit window_axes(const tensor_ref& t) noexcept {
-        if constexpr (Rank == dynamic_rank) {
-            shape = t.shape();
-            strides = t.strides();
-        } else {
-            for (std::size_t i = 0; i < shape.size(); ++i) {
-                shape[i] = t.shape(i);
-                strides[i] = t.stride(i);
-            }
-        }
-    }
-    /// The axes after the first.
-    [[nodiscard]] auto drop_first() const noexcept {
-        window_axes<Rank - 1> rest;
-        for (std::size_t i = 1; i < shape.size(); ++i) {
-            rest.shape[i - 1] = shape[i];
-            rest.strides[i - 1] = strides[i];
-        }
-        return rest;
-    }
-};
-
-/// What every window on a tensor can say of its layout.
+/// What every window on a tensor can say of its layout. Shape and strides are its own copy when the rank is
+/// fixed, a reference to the tensor's otherwise.
 template <int Rank>
 class layout {
 public:
-    [[nodiscard]] extents shape() const noexcept { return axes_.shape; }
-    [[nodiscard]] extents strides() const noexcept { return axes_.strides; }
+    [[nodiscard]] extents shape() const noexcept { return shape_; }
+    [[nodiscard]] extents strides() const noexcept { return strides_; }
     [[nodiscard]] std::int64_t shape(std::size_t axis) const noexcept { return shape()[axis]; }
     [[nodiscard]] std::int64_t stride(std::size_t axis) const noexcept { return strides()[axis]; }
     [[nodiscard]] std::int32_t ndim() const noexcept { return static_cast<std::int32_t>(shape().size()); }
@@ -92,12 +64,49 @@ public:
     [[nodiscard]] bool is_c_contiguous() const noexcept { return tenon::is_c_contiguous(shape(), strides()); }
 
 protected:
-    explicit layout(const tensor_ref& t) noexcept : axes_(t), size_(t.size()) {}
-    layout(const window_axes<Rank>& a, std::int64_t size) noexcept : axes_(a), size_(size) {}
+    explicit layout(const tensor_ref& t) noexcept : size_(t.size()) {
+        if constexpr (Rank == dynamic_rank) {
+            shape_ = t.shape();
+            strides_ = t.strides();
+        } else {
+            for (std::size_t i = 0; i < shape_.size(); ++i) {
+                shape_[i] = t.shape(i);
+                strides_[i] = t.stride(i);
+            }
+        }
+    }
+    /// That of one index of the first axis.
+    explicit layout(const layout<Rank + 1>& whole) noexcept
+        requires(Rank >= 0)
+        : size_(whole.size() / whole.shape(0)) {
+        for (std::size_t i = 0; i < shape_.size(); ++i) {
+            shape_[i] = whole.shape(i + 1);
+            strides_[i] = whole.stride(i + 1);
+        }
+    }
 
-    window_axes<Rank> axes_;
+private:
+    using numbers = std::array<std::int64_t, static_cast<std::size_t>(Rank == dynamic_rank ? 0 : Rank)>;
+    std::conditional_t<Rank == dynamic_rank, extents, numbers> shape_{}, strides_{};
     std::int64_t size_;
 };
+
+/// Whether a typed window can be opened. Elements of less than a byte have an address each only if they take
+/// a byte each.
+template <class T, int Rank>
+[[nodiscard]] result<void> check_window(const tensor_ref& t, memory_space space) noexcept {
+    request wanted{.rank = Rank, .space = space, .writable = !std::is_const_v<T>};
+    if constexpr (!std::is_void_v<T>) {
+        wanted.type = dtype_of<T>;
+        if (space == memory_space::host) wanted.alignment = alignof(T);
+    }
+    if (auto ok = check(t, wanted); !ok) return ok;
+    if (!std::is_void_v<T> && !addressable<T> && !t.is_subbyte_padded()) {
+        return refused("dtype", "packed sub-byte elements have no address each")
+            .with_advice("take the tensor untyped and unpack its bytes");
+    }
+    return {};
+}
 
 /// No strides yet, in the array an mdspan library takes them in: its own, which its strided mapping shows.
 template <class Mdspan>
@@ -107,31 +116,6 @@ auto no_strides() {
         return std::remove_cvref_t<decltype(std::declval<const mapping&>().strides())>{};
     else
         return std::array<typename Mdspan::index_type, Mdspan::rank()>{};
-}
-
-/// The request a typed window makes: element type and writability from `T`, rank from `Rank`.
-template <class T, int Rank>
-[[nodiscard]] constexpr request window_request(memory_space space) noexcept {
-    request r;
-    if constexpr (!std::is_void_v<T>) r.type = dtype_of<T>;
-    r.rank = Rank;
-    r.space = space;
-    r.writable = !std::is_const_v<T>;
-    return r;
-}
-
-/// Whether a typed window can be opened. Elements of less than a byte have an address each only if they take
-/// a byte each.
-template <class T, int Rank>
-[[nodiscard]] result<void> check_window(const tensor_ref& t, memory_space space) noexcept {
-    if (auto ok = check(t, window_request<T, Rank>(space)); !ok) return ok;
-    if constexpr (!std::is_void_v<T>) {
-        if (!addressable<T> && !t.is_subbyte_padded()) {
-            return refused("dtype", "packed sub-byte elements have no address each")
-                .with_advice("take the tensor untyped and unpack its bytes");
-        }
-    }
-    return {};
 }
 
 }  // namespace detail
@@ -147,11 +131,8 @@ class view {
 
 template <viewable T, int Rank>
 class view<T, Rank> : public detail::layout<Rank> {
-    using detail::layout<Rank>::axes_;
-    using detail::layout<Rank>::size_;
-
 public:
-    using detail::layout<Rank>::shape, detail::layout<Rank>::strides, detail::layout<Rank>::stride,
+    using detail::layout<Rank>::shape, detail::layout<Rank>::stride, detail::layout<Rank>::size,
         detail::layout<Rank>::empty, detail::layout<Rank>::is_c_contiguous;
 
     using element_type = T;
@@ -160,24 +141,18 @@ public:
     /// Checks device, dtype, rank, writability and alignment.
     [[nodiscard]] static result<view> from(const tensor_ref& t) noexcept {
         if (auto ok = detail::check_window<T, Rank>(t, memory_space::host); !ok) return ok.error();
-        if (!t.empty() && !t.is_aligned_to(alignof(T))) {
-            return refused("data", "the address is not aligned for this element type (bytes past alignment)",
-                           static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(t.data()) % alignof(T)),
-                           0)
-                .with_advice("take the tensor untyped and copy its bytes, or pass an aligned copy");
-        }
         return over(t);
     }
     /// Without the checks of `from`: for whoever has made them.
     [[nodiscard]] static view over(const tensor_ref& t) noexcept {
-        return view(static_cast<T*>(t.data()), detail::window_axes<Rank>(t), t.size());
+        return view(static_cast<T*>(t.data()), t);
     }
 
     /// What may be written to may also be read. (A template, because nvcc warns of a conversion to itself.)
     template <std::same_as<const T> U>
         requires(!std::is_const_v<T>)
     operator view<U, Rank>() const noexcept {
-        return view<const T, Rank>(data_, axes_, size_);
+        return view<const T, Rank>(data_, *this);
     }
     template <class U, int R>
         requires(std::is_const_v<U> && !std::is_const_v<T>)
@@ -211,8 +186,7 @@ public:
         if constexpr (Rank == 1)
             return static_cast<T&>(data_[i * stride(0)]);
         else
-            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), axes_.drop_first(),
-                                     size_ / shape(0));
+            return view<T, Rank - 1>(empty() ? data_ : data_ + i * stride(0), *this);
     }
     void operator[](std::int64_t) const TENON_DELETED("state the rank, 1 or more: view<T, 1>");
 
@@ -257,7 +231,7 @@ public:
             return refused("strides", "only row-major contiguous memory is a span")
                 .with_advice("index the view, or make the array contiguous first");
         }
-        return std::span<T>(data_, static_cast<std::size_t>(size_));
+        return std::span<T>(data_, static_cast<std::size_t>(size()));
     }
 
     /// The view as an mdspan of any make (standard, Kokkos, CCCL), strided or contiguous by its layout:
@@ -271,19 +245,16 @@ public:
         std::array<index, Mdspan::rank()> sizes{};
         auto steps = detail::no_strides<Mdspan>();
         for (std::size_t i = 0; i < sizes.size(); ++i) {
-            const auto axis = static_cast<std::int32_t>(i);
             const std::size_t fixed = Mdspan::static_extent(i);
-            if (fixed != std::dynamic_extent && static_cast<std::int64_t>(fixed) != shape(i)) {
+            if (fixed != std::dynamic_extent && std::cmp_not_equal(fixed, shape(i))) {
                 return refused("shape", "the mdspan has another static extent", shape(i),
                                static_cast<std::int64_t>(fixed))
-                    .at_axis(axis);
+                    .at_axis(i);
             }
             // The stride of an axis that is never stepped along may be anything; 1 is as good.
-            const std::int64_t step = size_ != 0 && shape(i) > 1 ? stride(i) : 1;
-            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(step) || step <= 0) {
-                return refused("strides", "an mdspan of this type cannot express this axis", step)
-                    .at_axis(axis);
-            }
+            const std::int64_t step = !empty() && shape(i) > 1 ? stride(i) : 1;
+            if (!std::in_range<index>(shape(i)) || !std::in_range<index>(step) || step <= 0)
+                return refused("strides", "an mdspan of this type cannot express this axis", step).at_axis(i);
             sizes[i] = static_cast<index>(shape(i));
             steps[i] = static_cast<index>(step);
         }
@@ -296,10 +267,10 @@ public:
         } else {
             const mapping compact(all);
             for (std::size_t i = 0; i < sizes.size(); ++i) {
-                if (size_ != 0 && shape(i) > 1 && static_cast<std::int64_t>(compact.stride(i)) != stride(i)) {
+                if (!empty() && shape(i) > 1 && std::cmp_not_equal(compact.stride(i), stride(i))) {
                     return refused("strides", "the mdspan's layout steps differently", stride(i),
                                    static_cast<std::int64_t>(compact.stride(i)))
-                        .at_axis(static_cast<std::int32_t>(i));
+                        .at_axis(i);
                 }
             }
             return Mdspan(data_, compact);
@@ -321,8 +292,8 @@ private:
     template <class, int>
     friend class view;
 
-    view(T* data, detail::window_axes<Rank> a, std::int64_t size) noexcept
-        : detail::layout<Rank>(a, size), data_(data) {}
+    template <class Laid>
+    view(T* data, const Laid& out) noexcept : detail::layout<Rank>(out), data_(data) {}
 
     T* data_;
 };

@@ -79,23 +79,24 @@ struct bool8 {
 template <class T>
 struct dtype_traits {};
 
+namespace detail {
+template <std::uint8_t Code, std::uint8_t Bits, std::uint16_t Lanes>
+struct dlpack_is {
+    static constexpr dtype value{Code, Bits, Lanes};
+};
+}  // namespace detail
+
 template <std::integral T>
-struct dtype_traits<T> {
-    static constexpr dtype value{std::is_signed_v<T> ? abi::type_code::int_ : abi::type_code::uint,
-                                 static_cast<std::uint8_t>(sizeof(T) * 8)};
-};
+struct dtype_traits<T>
+    : detail::dlpack_is<std::is_signed_v<T> ? abi::type_code::int_ : abi::type_code::uint, sizeof(T) * 8> {};
 template <>
-struct dtype_traits<bool> {
-    static constexpr dtype value{abi::type_code::bool_, 8};
-};
+struct dtype_traits<bool> : detail::dlpack_is<abi::type_code::bool_, 8> {};
 template <>
 struct dtype_traits<bool8> : dtype_traits<bool> {};
 /// float, double, and those of <stdfloat>; the size of a long double is the platform's secret.
 template <std::floating_point T>
     requires(sizeof(T) <= sizeof(double) && !std::same_as<T, long double>)
-struct dtype_traits<T> {
-    static constexpr dtype value{abi::type_code::float_, static_cast<std::uint8_t>(sizeof(T) * 8)};
-};
+struct dtype_traits<T> : detail::dlpack_is<abi::type_code::float_, sizeof(T) * 8> {};
 /// std::complex, and whatever is made like it (thrust's, CCCL's): a pair of numbers, real and imaginary.
 template <template <class> class Complex, class Part>
     requires(std::same_as<Part, float> || std::same_as<Part, double>) && requires(Complex<Part> z) {
@@ -103,22 +104,16 @@ template <template <class> class Complex, class Part>
         { z.imag() } -> std::convertible_to<Part>;
         requires sizeof(z) == 2 * sizeof(Part);
     }
-struct dtype_traits<Complex<Part>> {
-    static constexpr dtype value{abi::type_code::complex, static_cast<std::uint8_t>(sizeof(Part) * 16)};
-};
+struct dtype_traits<Complex<Part>> : detail::dlpack_is<abi::type_code::complex, sizeof(Part) * 16> {};
 #if defined(__STDCPP_BFLOAT16_T__)
 template <>
-struct dtype_traits<std::bfloat16_t> {
-    static constexpr dtype value{abi::type_code::bfloat, 16};
-};
+struct dtype_traits<std::bfloat16_t> : detail::dlpack_is<abi::type_code::bfloat, 16> {};
 #endif
 
 /// Types of CUDA's and HIP's headers, where those were included first.
 template <class T>
     requires requires { gpu_type(detail::tag<T>{}); }
-struct dtype_traits<T> {
-    static constexpr dtype value{decltype(gpu_type(detail::tag<T>{}))::dlpack};
-};
+struct dtype_traits<T> : decltype(gpu_type(detail::tag<T>{})){};
 
 template <class T>
 concept element = requires {

@@ -33,9 +33,7 @@ namespace tc = abi::type_code;
 template <class T>
 struct tag {};
 template <std::uint8_t Code, std::uint8_t Bits, std::uint16_t Lanes = 1>
-struct dlpack_is {
-    static constexpr abi::dl_dtype dlpack{Code, Bits, Lanes};
-};
+struct dlpack_is;
 
 // The element type that a type of a GPU toolkit is: what `gpu_type` of it returns, which is never called.
 // A single fp6 or fp4 value is a byte to C++: it stands for padded elements. Packed fp4 is `x2`, two in a

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,7 +22,6 @@ struct dtype_entry {
 };
 
 namespace detail {
-namespace tc = abi::type_code;
 TENON_PRIVATE inline constexpr std::array dtype_table{
     dtype_entry{{tc::int_, 8}, "int8", "i1", "b", "c"},
     dtype_entry{{tc::int_, 16}, "int16", "i2", "h", "s"},
@@ -80,24 +78,20 @@ constexpr const dtype_entry* find_dtype(dtype t) noexcept {
 }
 
 namespace detail {
-/// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane. A plain array:
-/// it is read on the path of every argument.
-struct width_table {
-    std::uint64_t of[abi::type_code::bcomplex + 1] = {};
-};
-TENON_PRIVATE inline constexpr width_table known_widths = [] {
-    width_table widths;
+/// For each type code, the widths up to 64 bits (bit `bits - 1`) the table has with one lane.
+TENON_PRIVATE inline constexpr auto known_widths = [] {
+    std::array<std::uint64_t, tc::bcomplex + 1> widths{};
     for (const dtype_entry& e : dtype_table)
         if (e.type.lanes == 1 && e.type.bits <= 64)
-            widths.of[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
+            widths[e.type.code] |= std::uint64_t{1} << (e.type.bits - 1);
     return widths;
 }();
 }  // namespace detail
 
 /// Known means: it is in the table, so its size and meaning are certain.
 TENON_HOT [[nodiscard]] constexpr bool is_known(dtype t) noexcept {
-    if (t.lanes == 1 && t.code < std::size(detail::known_widths.of) && t.bits - 1U < 64U)
-        return ((detail::known_widths.of[t.code] >> (t.bits - 1U)) & 1U) != 0;
+    if (t.lanes == 1 && t.code < detail::known_widths.size() && t.bits - 1U < 64U)
+        return ((detail::known_widths[t.code] >> (t.bits - 1U)) & 1U) != 0;
     return find_dtype(t) != nullptr;
 }
 

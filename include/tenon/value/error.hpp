@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44,9 +44,9 @@ struct error {
         e.which = static_cast<std::uint16_t>(number);
         return e;
     }
-    TENON_COLD [[nodiscard]] constexpr error at_axis(std::int32_t a) const noexcept {
+    TENON_COLD [[nodiscard]] constexpr error at_axis(std::size_t number) const noexcept {
         error e = *this;
-        e.axis = a;
+        e.axis = static_cast<std::int32_t>(number);
         return e;
     }
     TENON_COLD [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
@@ -75,74 +75,41 @@ class [[nodiscard]] result {
 public:
     using value_type = T;
 
-    result(T value) noexcept(std::is_nothrow_move_constructible_v<T>) : value_(std::move(value)), ok_(true) {}
-    result(const tenon::error& e) noexcept : error_(e), ok_(false) {}
+    result(T value) noexcept(std::is_nothrow_move_constructible_v<T>) : value_(std::move(value)) {}
+    result(const tenon::error& e) noexcept : error_(e) {}
     /// A value made where it will stay: for classes that are costly to move.
     template <class... Args>
-    explicit result(std::in_place_t, Args&&... args) : value_(std::forward<Args>(args)...), ok_(true) {}
-    result(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) { take(std::move(other)); }
-    result(const result& other)
-        requires std::is_copy_constructible_v<T>
-    {
-        take(other);
-    }
-    result& operator=(result&& other) noexcept(std::is_nothrow_move_constructible_v<T>) {
-        if (this != &other) {
-            fail(tenon::error{});
-            take(std::move(other));
-        }
-        return *this;
-    }
-    ~result() {
-        if (ok_) value_.~T();
-    }
+    explicit result(std::in_place_t, Args&&... args) : value_(std::in_place, std::forward<Args>(args)...) {}
 
     /// Puts the error in the place of the value.
     void fail(const tenon::error& e) noexcept {
-        const tenon::error kept = e;  // it may lie in the value
-        if (ok_) value_.~T();
-        error_ = kept;
-        ok_ = false;
+        error_ = e;  // first: it may lie in the value
+        value_.reset();
     }
 
-    [[nodiscard]] bool has_value() const noexcept { return ok_; }
+    [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
     explicit operator bool() const noexcept { return has_value(); }
 
-    [[nodiscard]] T& value() & noexcept { return held(); }
-    [[nodiscard]] const T& value() const& noexcept { return const_cast<result*>(this)->held(); }
-    [[nodiscard]] T&& value() && noexcept { return std::move(held()); }
+    [[nodiscard]] T& value() & noexcept {
+        assert(has_value());
+        return *value_;
+    }
+    [[nodiscard]] const T& value() const& noexcept { return const_cast<result*>(this)->value(); }
+    [[nodiscard]] T&& value() && noexcept { return std::move(value()); }
     T& operator*() & noexcept { return value(); }
     const T& operator*() const& noexcept { return value(); }
-    T&& operator*() && noexcept { return std::move(*this).value(); }
+    T&& operator*() && noexcept { return std::move(value()); }
     T* operator->() noexcept { return &value(); }
     const T* operator->() const noexcept { return &value(); }
 
     [[nodiscard]] const tenon::error& error() const noexcept {
-        assert(!ok_);
+        assert(!has_value());
         return error_;
     }
 
 private:
-    [[nodiscard]] T& held() noexcept {
-        assert(ok_);
-        return value_;
-    }
-
-    /// Nothing is here yet, or an error.
-    template <class Other>
-    void take(Other&& other) {
-        if (other.ok_)
-            ::new (static_cast<void*>(&value_)) T(std::forward<Other>(other).value_);
-        else
-            error_ = other.error_;
-        ok_ = other.ok_;
-    }
-
-    union {
-        T value_;
-        tenon::error error_;
-    };
-    bool ok_;
+    std::optional<T> value_;
+    tenon::error error_{};  // good for nothing beside a value
 };
 
 /// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.

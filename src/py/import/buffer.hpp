@@ -36,7 +36,7 @@ template <class Int>
         if (shape[i] <= 1 || (bytes[i] & (itemsize - 1)) == 0) continue;
         return refused("strides", "the step in bytes is not a multiple of the element size", bytes[i],
                        itemsize)
-            .at_axis(static_cast<std::int32_t>(i))
+            .at_axis(i)
             .with_advice("make a contiguous copy");
     }
     return {};
@@ -98,7 +98,7 @@ inline void probe(PyTypeObject* type, type_plan& plan) noexcept {
     for (std::size_t i = 0; b.suboffsets != nullptr && i < n; ++i) {
         if (b.suboffsets[i] >= 0) {
             return refused("suboffsets", "the data is behind pointers, which a tensor cannot express")
-                .at_axis(static_cast<std::int32_t>(i))
+                .at_axis(i)
                 .with_advice("copy it into one block first (memoryview(obj).tobytes())");
         }
     }

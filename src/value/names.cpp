@@ -1,8 +1,15 @@
-// src/value/device.cpp: the names of devices, and devices by their names.
+// src/value/names.cpp: element types and devices by name.
 #include <tenon/value/device.hpp>
+#include <tenon/value/dtype_names.hpp>
 #include "../standard.hpp"
 
 namespace tenon {
+
+TENON_COLD TENON_INLINE std::string name(dtype t) {
+    if (const dtype_entry* e = find_dtype(t)) return std::string(e->name);
+    return "dtype(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
+           ", lanes=" + std::to_string(t.lanes) + ")";
+}
 
 TENON_COLD TENON_INLINE std::string name(device d) {
     if (d == device{}) return "cpu";
