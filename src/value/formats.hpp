@@ -28,7 +28,7 @@ struct parsed_format {
 [[nodiscard]] constexpr parsed_format dtype_from_typestr(std::string_view s) noexcept {
     if (s.size() < 3) return {{}, format_fault::unsupported};
     const char mark = s[0];
-    if (std::string_view("<>=|").find(mark) == s.npos) return {{}, format_fault::unsupported};
+    if (mark != '<' && mark != '>' && mark != '=' && mark != '|') return {{}, format_fault::unsupported};
     for (const dtype_entry& e : detail::dtype_table) {
         if (e.typestr.empty() || e.typestr != s.substr(1)) continue;
         if (!detail::is_native_order(mark, e.type.itemsize())) return {{}, format_fault::byte_swapped};
@@ -41,7 +41,7 @@ namespace detail {
 /// The letter of a buffer format that is one. The complex numbers have two spellings: a letter in Python
 /// 3.14's struct and ctypes, the table's everywhere else, 3.15 included.
 constexpr std::uint8_t letter_of(std::string_view format) noexcept {
-    if (format == "Zf" || format == "Zd") return format == "Zf" ? 'F' : 'D';
+    if (format.size() == 2 && format[0] == 'Z') return format[1] == 'f' ? 'F' : format[1] == 'd' ? 'D' : 0;
     return format.size() == 1 ? static_cast<std::uint8_t>(format[0]) : 0;
 }
 /// For each letter, its line in the table plus one; zero for none.
@@ -59,7 +59,7 @@ TENON_PRIVATE inline constexpr auto line_of_letter = [] {
 [[nodiscard]] constexpr parsed_format dtype_from_buffer_format(std::string_view s,
                                                                std::size_t itemsize) noexcept {
     char mark = '@';
-    if (!s.empty() && std::string_view("@=<>!").find(s[0]) != s.npos) {
+    if (!s.empty() && (s[0] == '@' || s[0] == '=' || s[0] == '<' || s[0] == '>' || s[0] == '!')) {
         mark = s[0];
         s.remove_prefix(1);
     }

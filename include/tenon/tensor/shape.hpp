@@ -47,7 +47,8 @@ constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
         if (e == 0) return 0;
         overflow |= detail::mul_overflows(count, e, count);
     }
-    return overflow ? std::nullopt : std::optional(count);
+    if (overflow) return std::nullopt;
+    return count;
 }
 
 /// Bytes that `count` elements take side by side. Packed sub-byte elements share bytes and the sum is rounded

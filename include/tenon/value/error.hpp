@@ -69,26 +69,50 @@ struct error {
                                            std::uint64_t got) noexcept;
 [[nodiscard]] TENON_API error out_of_memory(const char* field) noexcept;
 
+template <class T>
+class result;
+
+/// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.
+template <>
+class [[nodiscard]] result<void> {
+public:
+    constexpr result() noexcept : none_(0), ok_(true) {}
+    constexpr result(const tenon::error& e) noexcept : error_(e), ok_(false) {}
+
+    [[nodiscard]] constexpr bool has_value() const noexcept { return ok_; }
+    constexpr explicit operator bool() const noexcept { return ok_; }
+    [[nodiscard]] constexpr const tenon::error& error() const noexcept {
+        assert(!ok_);
+        return error_;
+    }
+
+private:
+    union {
+        char none_;
+        tenon::error error_;
+    };
+    bool ok_;
+};
+
 /// A value or the error that stood in its way. Reading the side that is not there is a programming error.
 template <class T>
-class [[nodiscard]] result {
+class [[nodiscard]] result : result<void> {
 public:
     using value_type = T;
 
     result(T value) noexcept(std::is_nothrow_move_constructible_v<T>) : value_(std::move(value)) {}
-    result(const tenon::error& e) noexcept : error_(e) {}
+    result(const tenon::error& e) noexcept : result<void>(e) {}
     /// A value made where it will stay: for classes that are costly to move.
     template <class... Args>
     explicit result(std::in_place_t, Args&&... args) : value_(std::in_place, std::forward<Args>(args)...) {}
 
+    using result<void>::has_value, result<void>::operator bool, result<void>::error;
+
     /// Puts the error in the place of the value.
     void fail(const tenon::error& e) noexcept {
-        error_ = e;  // first: it may lie in the value
+        static_cast<result<void>&>(*this) = e;  // first: it may lie in the value
         value_.reset();
     }
-
-    [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
-    explicit operator bool() const noexcept { return has_value(); }
 
     [[nodiscard]] T& value() & noexcept {
         assert(has_value());
@@ -102,33 +126,8 @@ public:
     T* operator->() noexcept { return &value(); }
     const T* operator->() const noexcept { return &value(); }
 
-    [[nodiscard]] const tenon::error& error() const noexcept {
-        assert(!has_value());
-        return error_;
-    }
-
 private:
     std::optional<T> value_;
-    tenon::error error_{};  // good for nothing beside a value
-};
-
-/// Success, or an error: what a check returns. Success writes a single byte, so a passing check is free.
-template <>
-class [[nodiscard]] result<void> {
-public:
-    constexpr result() noexcept : none_(0), ok_(true) {}
-    constexpr result(tenon::error e) noexcept : error_(e), ok_(false) {}
-
-    [[nodiscard]] constexpr bool has_value() const noexcept { return ok_; }
-    constexpr explicit operator bool() const noexcept { return ok_; }
-    [[nodiscard]] constexpr const tenon::error& error() const noexcept { return error_; }
-
-private:
-    union {
-        char none_;
-        tenon::error error_;
-    };
-    bool ok_;
 };
 
 }  // namespace tenon
