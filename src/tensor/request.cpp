@@ -51,8 +51,7 @@ TENON_INLINE result<void> check_shape(extents got, extents wanted) noexcept {
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         if (wanted[i] != any && wanted[i] != got[i])
-            return refused("shape", "another extent is needed", got[i], wanted[i])
-                .at_axis(static_cast<std::int32_t>(i));
+            return refused("shape", "another extent is needed", got[i], wanted[i]).at_axis(i);
     }
     return {};
 }

@@ -1,8 +1,7 @@
 // tenon/abi/arrow.hpp: the Arrow C data, device and stream interfaces as plain structs, with no logic.
 //
-// Everything here is dictated from outside: sizes, offsets and values are wire format and are frozen by
-// tests/cpp/abi_layout.cpp. A struct whose `release` is null has been released, or moved elsewhere. Moving
-// one is copying its bytes and setting `release` of the source to null; children move with their parent.
+// Wire format, frozen by tests/cpp/abi_layout.cpp. A struct whose `release` is null has been released, or
+// moved elsewhere: its bytes copied, `release` of the source set to null. Children move with their parent.
 #pragma once
 
 #include <cstdint>

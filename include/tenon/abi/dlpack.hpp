@@ -1,9 +1,7 @@
 // tenon/abi/dlpack.hpp: the DLPack 1.3 binary interface as plain structs, with no logic.
 //
-// Everything here is dictated from outside: sizes, offsets and enumerator values are wire format and are
-// frozen by tests/cpp/abi_layout.cpp. The enumerations are open: a producer may send a value newer than this
-// header, so device and dtype codes travel as integers and the constants below are only names for some of
-// them.
+// Wire format, frozen by tests/cpp/abi_layout.cpp. A producer may send values newer than this header, so
+// device and dtype codes travel as integers, and the constants below are only names for some of them.
 #pragma once
 
 #include <cstdint>

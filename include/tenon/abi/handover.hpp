@@ -2,9 +2,8 @@
 // either.
 //
 // The exchange table of `tenon.Tensor` leads to this one by its `prev_api`: consumers that look for DLPack's
-// major version 1 have found it by then, and nobody else looks further. Sizes, offsets and values are frozen
-// by tests/cpp/abi_layout.cpp; what is new comes at the end, and `size` and the minor version tell who knows
-// of it.
+// major version 1 have found it by then, and nobody else looks further. Frozen by tests/cpp/abi_layout.cpp;
+// what is new comes at the end, and `size` and the minor version tell who knows of it.
 #pragma once
 
 #include <cstdint>

@@ -34,16 +34,12 @@ concept list_of_numbers = requires(L& list) {
 /// the address space; a list that is too long keeps its length and is refused for it.
 class axes {
 public:
-    axes() noexcept : count_(0) {}  // NOLINT(modernize-use-equals-default): values_ stays uninitialised
-
     template <detail::number... I>
-        requires(sizeof...(I) > 0)
-    axes(I... numbers) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
+    axes(I... numbers) noexcept {  // NOLINT(google-explicit-constructor)
         (append(numbers), ...);
     }
-
     template <detail::list_of_numbers L>
-    axes(L&& list) noexcept : count_(0) {  // NOLINT(google-explicit-constructor)
+    axes(L&& list) noexcept {  // NOLINT(google-explicit-constructor)
         for (const auto number : list) append(number);
     }
 
@@ -69,7 +65,7 @@ private:
         ++count_;
     }
 
-    std::size_t count_;
+    std::size_t count_ = 0;
     std::int64_t values_[capacity];  // only the first `count_` are ever read
 };
 

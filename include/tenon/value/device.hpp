@@ -32,8 +32,7 @@ struct device {
     [[nodiscard]] constexpr bool is_rocm_memory() const noexcept {
         return is_one_of(abi::device_code::rocm, abi::device_code::rocm_host);
     }
-    /// Code on a device of this kind may use the address: pinned and managed memory is both the host's and
-    /// the device's.
+    /// Code on a device of this kind may use the address: pinned and managed memory is the device's, too.
     [[nodiscard]] constexpr bool serves(std::int32_t kind) const noexcept {
         return type == kind || (kind == abi::device_code::cuda && is_cuda_memory()) ||
                (kind == abi::device_code::rocm && is_rocm_memory());
