@@ -48,7 +48,7 @@ struct refusal {
 
 /// What an exception says, without its type. An exception is left only if it ends the call.
 [[nodiscard]] inline std::string text_of_exception(PyObject* exception) {
-    const py::ref text = py::ref::take(foreign_code([&] { return PyObject_Str(exception); }));
+    const py::ref text = py::ref::take(py::call::str(exception));
     const char* const utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
     std::string out = utf8 != nullptr ? utf8 : "an exception that cannot be shown";
     (void)py::forget_answer();

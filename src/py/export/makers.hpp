@@ -69,19 +69,13 @@ struct library_function {
 /// A function of the standard's namespace of an array, `__array_namespace__()`, or of the package its type is
 /// defined in; none, without an exception, when neither has one.
 [[nodiscard]] inline library_function function_named(interpreter& here, PyObject* like, const char* name) {
-    const ref method = ref::take(PyUnicode_InternFromString("__array_namespace__"));
-    const ref found = method ? ref::take(call::type_attr(Py_TYPE(like), method.get())) : ref();
-    if (found) {
-        const ref space = ref::take(call::method(like, method.get()));
-        const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
-        const char* const text =
-            label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
-        ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
-        if (function)
-            return keep_function(here, std::string("namespace ") + text + "." + name, std::move(function));
-        if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return {};
-        PyErr_Clear();
-    }
+    const ref space = namespace_of(like);
+    const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
+    const char* const text = label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
+    ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
+    if (function)
+        return keep_function(here, std::string("namespace ") + text + "." + name, std::move(function));
+    if (!forget_answer()) return {};
     const ref type = class_of(like);
     const std::string package = defining_package(as_type(type));
     if (package.empty() || package == "builtins") return {};
@@ -125,14 +119,11 @@ struct maker {
         } else if (library != nullptr && library->from_dlpack != nullptr) {
             from = function_at(here, library->from_dlpack);
             kind = library->from_capsule ? maker_kind::of_capsule : maker_kind::function;
+        } else if (has_method("from_dlpack")) {
+            kind = maker_kind::type_method;
         } else {
-            const ref name = ref::take(PyUnicode_InternFromString("from_dlpack"));
-            if (name && has_method(name.get())) {
-                kind = maker_kind::type_method;
-            } else {
-                from = function_named(here, like, "from_dlpack");
-                kind = maker_kind::function;
-            }
+            from = function_named(here, like, "from_dlpack");
+            kind = maker_kind::function;
         }
         if (PyErr_Occurred() != nullptr) return false;
         const bool by_function = kind == maker_kind::function || kind == maker_kind::of_capsule;
@@ -155,7 +146,7 @@ struct maker {
     }
 
     /// Whether the type itself has a function of this name.
-    [[nodiscard]] bool has_method(PyObject* name) const noexcept {
+    [[nodiscard]] bool has_method(const char* name) const noexcept {
         if (!ref::take(call::type_attr(type, name))) return false;
         const ref found = ref::take(call::attr(reinterpret_cast<PyObject*>(type), name));
         return found && PyCallable_Check(found.get()) != 0;

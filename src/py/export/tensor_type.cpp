@@ -150,10 +150,9 @@ TENON_INLINE PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject
 [[nodiscard]] inline const abi::handover_api* handover_of(PyObject* type, const interpreter& names) noexcept {
     if (type == nullptr || PyType_Check(type) == 0) return nullptr;
     const ref capsule = ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type), names.exchange_api));
-    if (!capsule || PyCapsule_IsValid(capsule.get(), capsule_exchange_api) == 0) return nullptr;
     const auto* const table =
-        static_cast<const abi::exchange_api*>(PyCapsule_GetPointer(capsule.get(), capsule_exchange_api));
-    if (!tenon::detail::is_readable<sizeof *table>(table)) return nullptr;
+        static_cast<const abi::exchange_api*>(pointer_in(capsule.get(), capsule_exchange_api));
+    if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table)) return nullptr;
     const auto* const found = reinterpret_cast<const abi::handover_api*>(table->header.prev_api);
     if (found == nullptr || !tenon::detail::is_readable<sizeof *found>(found) ||
         found->header.version.major != abi::handover_major)
@@ -184,21 +183,20 @@ TENON_INLINE PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject
 /// A new Tensor of the package's; null with an exception set, and `t` left as it was.
 [[nodiscard]] inline PyObject* hand_over(const abi::handover_api& package, tensor& t) noexcept {
     const keep_alive& owner = t.owner();
-    const abi::tensor_parts parts{
-        sizeof(abi::tensor_parts),
-        {t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
-         const_cast<std::int64_t*>(t.shape().data()), const_cast<std::int64_t*>(t.strides().data()),
-         t.byte_offset()},
-        t.flags() | tenon::detail::validator::marks_of(t),
-        t.version(),
-        t.stream(),
-        owner.subject(),
-        const_cast<void*>(owner.context()),
-        owner.release_function(),
-        owner.is(owner_kind::memory) ? 1U : 0U,
-        referenced_by(owner),
-        object_behind(owner),
-        t.device().has_streams() ? &gpu::is_any_captured_here : nullptr};
+    const abi::tensor_parts parts{sizeof(abi::tensor_parts),
+                                  {t.base(), t.device().to_abi(), t.ndim(), t.dtype().to_abi(),
+                                   const_cast<std::int64_t*>(t.shape().data()),
+                                   const_cast<std::int64_t*>(t.strides().data()), t.byte_offset()},
+                                  t.flags() | tenon::detail::validator::marks_of(t),
+                                  t.version(),
+                                  t.stream(),
+                                  owner.subject(),
+                                  const_cast<void*>(owner.context()),
+                                  owner.release_function(),
+                                  owner.is(owner_kind::memory) ? 1U : 0U,
+                                  referenced_by(owner),
+                                  object_behind(owner),
+                                  t.device().has_streams() ? &gpu::is_any_captured_here : nullptr};
     void* made = nullptr;
     if (foreign_code([&] { return package.take(&parts, &made); }) != 0) return nullptr;
     t.owner().disown();

@@ -18,9 +18,7 @@ inline constexpr const char* arrow_capsule_name =
 /// The struct in a capsule of its name; null, without an exception, when it is another object.
 template <class Struct>
 [[nodiscard]] Struct* struct_in(PyObject* capsule) noexcept {
-    constexpr const char* name = arrow_capsule_name<Struct>;
-    if (PyCapsule_IsValid(capsule, name) == 0) return nullptr;
-    return static_cast<Struct*>(PyCapsule_GetPointer(capsule, name));
+    return static_cast<Struct*>(pointer_in(capsule, arrow_capsule_name<Struct>));
 }
 
 }  // namespace tenon::py

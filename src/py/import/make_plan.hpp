@@ -33,7 +33,8 @@ namespace tenon::py::detail {
     plan.library = row;
     if (row != nullptr) {
         plan.immutable = row->immutable;
-        plan.hands_out_legacy = hands_out_legacy(type, *row) && plan.dlpack != attribute_place::nowhere;
+        plan.hands_out_legacy = row->hands_out_legacy && plan.dlpack != attribute_place::nowhere &&
+                                !has_class_named(type, row->legacy_refused_by);
         plan.arrow_first = has_class_named(type, row->arrow_rather_for);
         plan.buffer_first = row->buffer_first && plan.has_buffer;
         plan.route.prefer_buffer = plan.buffer_first;

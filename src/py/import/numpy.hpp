@@ -10,8 +10,7 @@ namespace tenon::py::numpy {
 TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const numpy_abi::descriptor* d) noexcept {
     const auto named = numpy_abi::type_by_name(d);
     if (!named) return std::nullopt;
-    const ref key = ref::take(PyUnicode_InternFromString("__module__"));
-    const ref module = key ? ref::take(call::type_attr(d->scalar_type, key.get())) : ref();
+    const ref module = ref::take(call::type_attr(d->scalar_type, "__module__"));
     if (!module || !PyUnicode_Check(module.get()) ||
         PyUnicode_CompareWithASCIIString(module.get(), "ml_dtypes") != 0) {
         PyErr_Clear();

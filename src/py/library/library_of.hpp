@@ -80,11 +80,6 @@ bool is_any_base(PyTypeObject* type, Fn&& fn) {
     return !name.empty() && detail::is_any_base(type, [&](PyTypeObject* t) { return name == t->tp_name; });
 }
 
-/// Whether objects of the type leave their library as legacy structs, read-only or not.
-[[nodiscard]] inline bool hands_out_legacy(PyTypeObject* type, const library_row& row) noexcept {
-    return row.hands_out_legacy && !has_class_named(type, row.legacy_refused_by);
-}
-
 /// Whether `type` is the class that `package` calls `name`, the object itself: what a class says of itself
 /// proves nothing (F89). Where its library makes it from a class written in C, it must also derive from one
 /// of that name which no `class` statement made: a module put in the library's place has none. Runs code of
@@ -138,15 +133,20 @@ bool is_any_base(PyTypeObject* type, Fn&& fn) {
 
 namespace detail {
 
+/// The standard's namespace of an array; nothing, maybe with an exception, where it has none.
+[[nodiscard]] inline ref namespace_of(PyObject* like) noexcept {
+    static constexpr const char* method = "__array_namespace__";
+    if (!ref::take(call::type_attr(Py_TYPE(like), method))) return {};
+    return ref::take(call::method(like, method, nullptr));
+}
+
 /// What has the library's words for element types: the package of a library we know, the standard's namespace
 /// of the array, or the package its type is defined in. Nothing when there is none, and an exception only if
 /// it ends the call.
 [[nodiscard]] inline ref element_types_of(PyObject* like) {
     const ref type = class_of(like);
     const library_row* const row = library_of(as_type(type));
-    ref found;
-    if (row == nullptr && ref::take(call::type_attr(as_type(type), "__array_namespace__")))
-        found = ref::take(call::method(like, "__array_namespace__", nullptr));
+    ref found = row == nullptr ? namespace_of(like) : ref();
     if (!found) {
         if (!forget_answer()) return {};
         const std::string package = row != nullptr ? std::string(row->name) : defining_package(as_type(type));

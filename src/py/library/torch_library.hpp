@@ -275,59 +275,48 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         if (!module || !cdata || !Py_IS_TYPE(cdata.get(), &PyGetSetDescr_Type)) return false;
         const ref left = run_over(program, {{"torch", module.get()}, {"cdata", cdata.get()}});
         const ref made = left ? ref::take(call::dict_item(left.get(), "samples")) : ref();
-        samples all;
-        return made && read_samples(made.get(), all) && find_offset(all, candidate) &&
-               answers_agree(all, candidate);
+        return made && agree(made.get(), candidate);
     }
 
-    struct sample {
-        PyObject* tensor = nullptr;  ///< borrowed
-        std::uintptr_t implementation = 0;
-        bool answers[3] = {};  ///< of the methods: negative, conjugate, requires grad
-    };
-    using samples = std::array<sample, 10>;  ///< as many as the program makes
-
-    [[nodiscard]] bool read_samples(PyObject* list, samples& out) const noexcept {
-        if (!PyList_CheckExact(list) || PyList_GET_SIZE(list) != static_cast<Py_ssize_t>(out.size()))
-            return false;
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            const ref row = ref::borrow(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)));
-            PyObject *tensor = nullptr, *negative = nullptr, *conjugate = nullptr, *grad = nullptr;
-            unsigned long long address = 0;
-            const bool read =
-                PyTuple_CheckExact(row.get()) && foreign_code([&] {
-                    return PyArg_ParseTuple(row.get(), "OKO!O!O!", &tensor, &address, &PyBool_Type, &negative,
-                                            &PyBool_Type, &conjugate, &PyBool_Type, &grad);
-                });
-            if (!read || !has(Py_TYPE(tensor)) || address == 0) return false;
-            out[i] = {tensor, address, {negative == Py_True, conjugate == Py_True, grad == Py_True}};
-        }
-        return true;
-    }
-    /// The one word that is the implementation's address in every sample.
-    [[nodiscard]] bool find_offset(const samples& all, torch_flags& candidate) const noexcept {
+    /// The implementation's address in the object: its place, if that is one word alone; otherwise 0.
+    [[nodiscard]] std::size_t find_offset(PyObject* tensor, std::uintptr_t implementation) const noexcept {
+        std::size_t found = 0;
         int places = 0;
         const auto size = static_cast<std::size_t>(tensor_->tp_basicsize);
         for (std::size_t at = sizeof(PyObject); at + sizeof(void*) <= size; at += sizeof(void*)) {
-            const auto is_here = [&](const sample& s) {
-                std::uintptr_t word = 0;
-                std::memcpy(&word, reinterpret_cast<const char*>(s.tensor) + at, sizeof word);
-                return word == s.implementation;
-            };
-            if (!std::ranges::all_of(all, is_here)) continue;
-            candidate.offset_ = at;
+            if (word_at(tensor, at) != implementation) continue;
+            found = at;
             ++places;
         }
-        return places == 1;
+        return places == 1 ? found : 0;
     }
-    /// Every answer must have been heard both ways, and from the functions as from the methods.
-    [[nodiscard]] static bool answers_agree(const samples& all, const torch_flags& candidate) noexcept {
+    [[nodiscard]] static std::uintptr_t word_at(PyObject* tensor, std::size_t offset) noexcept {
+        std::uintptr_t word = 0;
+        std::memcpy(&word, reinterpret_cast<const char*>(tensor) + offset, sizeof word);
+        return word;
+    }
+
+    /// Whether every sample has its implementation at one place, which is noted, and the functions answer as
+    /// the methods did. Every answer must have been heard both ways.
+    [[nodiscard]] bool agree(PyObject* samples, torch_flags& candidate) const noexcept {
         bool heard[3][2] = {};
-        for (const sample& s : all) {
-            const bool told[3] = {candidate.is_negative(s.tensor), candidate.is_conjugate(s.tensor),
-                                  candidate.requires_grad(s.tensor)};
+        if (!PyList_CheckExact(samples)) return false;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples); ++i) {
+            const ref row = ref::borrow(PyList_GET_ITEM(samples, i));
+            PyObject *tensor = nullptr, *said[3] = {};
+            unsigned long long address = 0;
+            const bool read =
+                PyTuple_CheckExact(row.get()) && foreign_code([&] {
+                    return PyArg_ParseTuple(row.get(), "OKO!O!O!", &tensor, &address, &PyBool_Type, &said[0],
+                                            &PyBool_Type, &said[1], &PyBool_Type, &said[2]);
+                });
+            if (!read || !has(Py_TYPE(tensor)) || address == 0) return false;
+            if (i == 0) candidate.offset_ = find_offset(tensor, address);
+            if (candidate.offset_ == 0 || word_at(tensor, candidate.offset_) != address) return false;
+            const bool told[3] = {candidate.is_negative(tensor), candidate.is_conjugate(tensor),
+                                  candidate.requires_grad(tensor)};
             for (int k = 0; k < 3; ++k) {
-                if (told[k] != s.answers[k]) return false;
+                if (told[k] != (said[k] == Py_True)) return false;
                 heard[k][told[k] ? 1 : 0] = true;
             }
         }

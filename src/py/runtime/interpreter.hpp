@@ -15,33 +15,47 @@
 
 namespace tenon::py {
 
+/// A name as Python keeps it, one of those that are made and let go of together.
+struct interned {
+    interned(interned*& all, const char* words) noexcept : text(words), next(std::exchange(all, this)) {}
+    interned(const interned&) = delete;
+    interned& operator=(const interned&) = delete;
+    operator PyObject*() const noexcept { return object; }  // NOLINT(google-explicit-constructor)
+
+    const char* text;
+    interned* next;
+    PyObject* object = nullptr;
+};
+
 /// Interned names, prebuilt tuples and exception types of one interpreter, and whether it can still be
 /// entered.
 class interpreter {
+    interned* names_ = nullptr;  ///< all of them
+
 public:
     // Names looked up on producers.
-    PyObject* dlpack = nullptr;
-    PyObject* dlpack_device = nullptr;
-    PyObject* exchange_api = nullptr;
-    PyObject* exchange_api_1_2 = nullptr;
-    PyObject* cuda_array_interface = nullptr;
-    PyObject* array_interface = nullptr;
-    PyObject* array_typestr = nullptr;
-    PyObject* arrow_array = nullptr;
-    PyObject* arrow_device_array = nullptr;
-    PyObject* arrow_stream = nullptr;
-    PyObject* is_conj = nullptr;
-    PyObject* is_neg = nullptr;
-    PyObject* requires_grad = nullptr;
-    PyObject* untyped_storage = nullptr;
-    PyObject* torch_dispatch = nullptr;
-    PyObject* data_ptr = nullptr;
-    PyObject* nbytes = nullptr;
+    interned dlpack{names_, "__dlpack__"};
+    interned dlpack_device{names_, "__dlpack_device__"};
+    interned exchange_api{names_, "__dlpack_c_exchange_api__"};
+    interned exchange_api_1_2{names_, "__c_dlpack_exchange_api__"};
+    interned cuda_array_interface{names_, "__cuda_array_interface__"};
+    interned array_interface{names_, "__array_interface__"};
+    interned array_typestr{names_, "__array_typestr__"};
+    interned arrow_array{names_, "__arrow_c_array__"};
+    interned arrow_device_array{names_, "__arrow_c_device_array__"};
+    interned arrow_stream{names_, "__arrow_c_stream__"};
+    interned is_conj{names_, "is_conj"};
+    interned is_neg{names_, "is_neg"};
+    interned requires_grad{names_, "requires_grad"};
+    interned untyped_storage{names_, "untyped_storage"};
+    interned torch_dispatch{names_, "__torch_dispatch__"};
+    interned data_ptr{names_, "data_ptr"};
+    interned nbytes{names_, "nbytes"};
     // Keywords of __dlpack__.
-    PyObject* max_version = nullptr;
-    PyObject* stream = nullptr;
-    PyObject* dl_device = nullptr;
-    PyObject* copy = nullptr;
+    interned max_version{names_, "max_version"};
+    interned stream{names_, "stream"};
+    interned dl_device{names_, "dl_device"};
+    interned copy{names_, "copy"};
     PyObject* our_version = nullptr;       ///< (1, 3)
     PyObject* only_max_version = nullptr;  ///< ("max_version",)
     PyObject* only_stream = nullptr;       ///< ("stream",)
@@ -96,11 +110,7 @@ public:
     void enter(Fn&& fn) noexcept {
         if (is_dead()) return;
         PyThreadState* const here = attached_thread_state();
-        if (here != nullptr && PyThreadState_GetInterpreter(here) == state_) {
-            const error_guard guard;
-            fn();
-            return;
-        }
+        if (here != nullptr && PyThreadState_GetInterpreter(here) == state_) return guarded(fn);
         // Announce first, then look: the closing interpreter looks in the other order, so one of the two
         // sees.
         entering_.fetch_add(1);
@@ -119,15 +129,17 @@ private:
     }
 
     template <class Fn>
+    static void guarded(Fn&& fn) noexcept {
+        const error_guard guard;
+        fn();
+    }
+    template <class Fn>
     void enter_detached(PyThreadState* here, Fn&& fn) noexcept {
         // The simple way attaches whatever state this thread was last given, which may be a subinterpreter's.
         PyThreadState* const own = PyGILState_GetThisThreadState();
         if (here == nullptr && is_main_ && (own == nullptr || PyThreadState_GetInterpreter(own) == state_)) {
             const PyGILState_STATE gil = foreign_code([] { return PyGILState_Ensure(); });
-            {
-                const error_guard guard;
-                fn();
-            }
+            guarded(fn);
             PyGILState_Release(gil);
         } else {
             visit(state_, here, fn);
@@ -140,10 +152,7 @@ private:
         if (here != nullptr) PyEval_SaveThread();
         if (PyThreadState* const visiting = PyThreadState_New(there)) {
             foreign_code([&] { PyEval_RestoreThread(visiting); });
-            {
-                const error_guard guard;
-                fn();
-            }
+            guarded(fn);
             foreign_code([&] { PyThreadState_Clear(visiting); });
             PyThreadState_DeleteCurrent();
         }
@@ -194,42 +203,14 @@ private:
         return fresh;
     }
 
-    struct interned_name {
-        PyObject* interpreter::* slot;
-        const char* text;
-    };
-    TENON_PRIVATE static constexpr interned_name names[] = {
-        {&interpreter::dlpack, "__dlpack__"},
-        {&interpreter::dlpack_device, "__dlpack_device__"},
-        {&interpreter::exchange_api, "__dlpack_c_exchange_api__"},
-        {&interpreter::exchange_api_1_2, "__c_dlpack_exchange_api__"},
-        {&interpreter::cuda_array_interface, "__cuda_array_interface__"},
-        {&interpreter::array_interface, "__array_interface__"},
-        {&interpreter::array_typestr, "__array_typestr__"},
-        {&interpreter::arrow_array, "__arrow_c_array__"},
-        {&interpreter::arrow_device_array, "__arrow_c_device_array__"},
-        {&interpreter::arrow_stream, "__arrow_c_stream__"},
-        {&interpreter::is_conj, "is_conj"},
-        {&interpreter::is_neg, "is_neg"},
-        {&interpreter::requires_grad, "requires_grad"},
-        {&interpreter::untyped_storage, "untyped_storage"},
-        {&interpreter::torch_dispatch, "__torch_dispatch__"},
-        {&interpreter::data_ptr, "data_ptr"},
-        {&interpreter::nbytes, "nbytes"},
-        {&interpreter::max_version, "max_version"},
-        {&interpreter::stream, "stream"},
-        {&interpreter::dl_device, "dl_device"},
-        {&interpreter::copy, "copy"},
-    };
-
     bool fill() noexcept {
-        for (const interned_name& name : names) {
-            this->*name.slot = PyUnicode_InternFromString(name.text);
-            if (this->*name.slot == nullptr) return false;
+        for (interned* name = names_; name != nullptr; name = name->next) {
+            name->object = PyUnicode_InternFromString(name->text);
+            if (name->object == nullptr) return false;
         }
         our_version = Py_BuildValue("(ii)", 1, 3);
-        only_max_version = PyTuple_Pack(1, max_version);
-        only_stream = PyTuple_Pack(1, stream);
+        only_max_version = PyTuple_Pack(1, max_version.object);
+        only_stream = PyTuple_Pack(1, stream.object);
         malformed_error = shared_malformed_error();
         return our_version != nullptr && only_max_version != nullptr && only_stream != nullptr &&
                malformed_error != nullptr;
@@ -250,7 +231,8 @@ private:
     }
 
     void clear() noexcept {
-        for (const interned_name& name : names) call::drop(std::exchange(this->*name.slot, nullptr));
+        for (interned* name = names_; name != nullptr; name = name->next)
+            call::drop(std::exchange(name->object, nullptr));
         for (PyObject** slot : {&our_version, &only_max_version, &only_stream, &malformed_error})
             call::drop(std::exchange(*slot, nullptr));
         package.store(nullptr);
