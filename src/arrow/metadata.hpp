@@ -1,5 +1,4 @@
-// src/arrow/metadata.hpp: what the metadata of an Arrow type says of the canonical extension
-// `arrow.fixed_shape_tensor`, read within bounds.
+// src/arrow/metadata.hpp: what a type's metadata says of the extension `arrow.fixed_shape_tensor`.
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
@@ -7,8 +6,7 @@
 
 namespace tenon::arrow {
 
-/// The axes of a tensor, of which the first is the array's own. With room for one list more than may be
-/// there.
+/// The axes of a tensor, of which the first is the array's own; with room for those of one list too many.
 struct item_axes {
     std::int32_t rank = 1;
     std::int64_t extent[2 * max_rank];    ///< of each as it lies in memory, row-major
@@ -56,8 +54,7 @@ struct extension {
     return found;
 }
 
-/// The number that a text begins with, which is taken off it; negative when there is none, or it is too
-/// large.
+/// The number that a text begins with, taken off it; negative when there is none, or it is too large.
 [[nodiscard]] inline std::int64_t take_number(std::string_view& text) noexcept {
     std::uint64_t number = 0;
     const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -65,8 +62,7 @@ struct extension {
     return fault == std::errc{} ? static_cast<std::int64_t>(number) : -1;
 }
 
-/// As much of JSON as the parameters of an extension need: an object of which some members are lists of
-/// integers.
+/// As much of JSON as an extension's parameters need: an object, some members of which list integers.
 class json_reader {
 public:
     explicit json_reader(std::string_view text) noexcept : rest_(text) {}

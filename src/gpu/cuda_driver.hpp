@@ -1,5 +1,4 @@
-// src/gpu/cuda_driver.hpp: the few functions of the CUDA driver, or of HIP, that Tenon needs, found at run
-// time and never linked.
+// src/gpu/cuda_driver.hpp: functions of the CUDA driver, or of HIP, found at run time and never linked.
 //
 // Nothing here is looked for, let alone called, before memory of a GPU needs it: a machine without a driver
 // never notices, and no context is created that was not there.
@@ -44,8 +43,7 @@ struct copy_2d {
     std::size_t height = 0;
 };
 
-/// The driver's functions, which return 0 or an error number, by what they do. HIP's counterparts have the
-/// same shapes.
+/// The driver's functions, which return 0 or an error number, by what they do. HIP's have the same shapes.
 struct driver {
 private:
     struct found {

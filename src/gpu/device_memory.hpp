@@ -1,5 +1,4 @@
-// src/gpu/device_memory.hpp: copies to, from and on a GPU, in memory of the driver, and what the driver
-// knows of an address.
+// src/gpu/device_memory.hpp: memory of a driver's, copies to, from and on a GPU, and what lies at an address.
 #pragma once
 
 #include <tenon/memory/allocate.hpp>
@@ -23,10 +22,8 @@ namespace tenon::gpu {
     int ordinal = -1;
     unsigned kind = 0;
     unsigned managed = 0;
-    int fault = ask(device_ordinal, ordinal);
-    if (fault == 0) fault = ask(memory_type, kind);
-    if (fault == 0) fault = ask(is_managed, managed);
-    if (fault != 0 || ordinal < 0) {
+    if (ask(device_ordinal, ordinal) != 0 || ask(memory_type, kind) != 0 || ask(is_managed, managed) != 0 ||
+        ordinal < 0) {
         return malformed("data", "CUDA knows of no memory at this address")
             .with_advice("a freed array looks like this, and one of another library's virtual memory");
     }
@@ -76,8 +73,7 @@ struct freeing {
     }
 };
 
-/// What `freeing` gives back: 0, or the driver's error, and then nothing is held. The context is the
-/// caller's.
+/// What `freeing` gives back: 0, or an error, and then nothing is held. The context is the caller's.
 [[nodiscard]] inline int take_memory(const driver& d, int ordinal, std::size_t bytes,
                                      std::uintptr_t& out) noexcept {
     const beside_capture relaxed(d);
@@ -112,8 +108,7 @@ struct freeing {
     return made;
 }
 
-/// Copies memory with gaps by rows, as far as the driver's two-dimensional copies can say it: with steps that
-/// go up, and few enough of them.
+/// Copies memory with gaps by rows, where two-dimensional copies can say it: with few steps, that go up.
 class row_copy : detail::joined_axes {
 public:
     explicit row_copy(const tensor_ref& from) noexcept : joined_axes(from), item_(from.itemsize()) {
@@ -126,8 +121,7 @@ public:
         for (std::size_t i = 2; i < rank; ++i) calls_ *= axes[i].extent;  // at most the number of elements
     }
     [[nodiscard]] bool is_possible() const noexcept {
-        // The largest distance between rows that drivers take, and so many calls that the host would be
-        // quicker.
+        // The furthest apart that drivers take rows, and so many calls that the host would be quicker.
         constexpr std::int64_t most_pitch = (std::int64_t{1} << 31U) - 1;
         constexpr std::int64_t most_calls = 4096;
         for (std::size_t i = 0; i < rank; ++i)
@@ -218,8 +212,7 @@ private:
     return there;
 }
 
-/// A compact copy of host memory on a GPU, complete when it is there. The stream is the one it is said to be
-/// ready on.
+/// A compact copy of host memory on a GPU, complete when it is there. It is said to be ready on the stream.
 [[nodiscard]] inline result<tensor> put(const tensor_ref& t, device to, void* stream,
                                         copy_watch watch = {}) noexcept {
     if (auto ok = check_target(to, stream); !ok) return ok.error();

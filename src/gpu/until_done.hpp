@@ -14,13 +14,10 @@ using capture_question = int (*)(abi::dl_device where);
 
 /// First the one for the libraries that this module knows, which the layer sets that knows them; then those
 /// of other modules that have handed memory to this one. Those that come last are not asked.
-[[nodiscard]] TENON_PRIVATE inline std::array<std::atomic<capture_question>, 17>&
-capture_questions() noexcept {
-    static constinit std::array<std::atomic<capture_question>, 17> known{};
-    return known;
-}
+TENON_PRIVATE inline constinit std::array<std::atomic<capture_question>, 17> capture_questions{};
+
 inline void watch_for_module(capture_question ask) noexcept {
-    for (auto& place : std::span(capture_questions()).subspan(1)) {
+    for (auto& place : std::span(capture_questions).subspan(1)) {
         capture_question there = place.load(std::memory_order_relaxed);
         if (there == ask || (there == nullptr && place.compare_exchange_strong(there, ask))) return;
     }
@@ -28,13 +25,13 @@ inline void watch_for_module(capture_question ask) noexcept {
 
 /// What this module answers others.
 inline int is_any_captured_here(abi::dl_device where) noexcept {
-    const capture_question ask = capture_questions().front().load();
+    const capture_question ask = capture_questions.front().load();
     return ask != nullptr ? ask(where) : 0;
 }
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (capture_of(d, default_stream(where)) != capture::none) return true;
-    return std::ranges::any_of(capture_questions(), [&](const auto& place) {
+    return std::ranges::any_of(capture_questions, [&](const auto& place) {
         const capture_question ask = place.load();
         return ask != nullptr && ask(where.to_abi()) != 0;
     });

@@ -1,5 +1,4 @@
-// tenon/gpu/stream.hpp: for functions that launch work on streams of their own: order, and what is kept until
-// it is done.
+// tenon/gpu/stream.hpp: for functions with streams of their own: order, and what is kept until it is done.
 #pragma once
 
 #include <tenon/tensor/tensor.hpp>

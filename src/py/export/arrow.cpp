@@ -12,7 +12,7 @@ namespace tenon::py::detail {
 template <class Struct>
 void drop_arrow_capsule(PyObject* capsule) noexcept {
     const error_guard keep;  // the owner's own code runs, and may not see what is pending
-    Struct* const place = struct_in<Struct>(capsule);
+    Struct* const place = arrow::struct_in<Struct>(capsule);
     if (place == nullptr) return;
     auto& inside = released_part(*place);
     if (inside.release != nullptr) inside.release(&inside);
@@ -28,7 +28,7 @@ template <class Struct, class Fill>
         return {};
     }
     *place = Struct{};
-    ref capsule = ref::take(PyCapsule_New(place, arrow_capsule_name<Struct>, &drop_arrow_capsule<Struct>));
+    ref capsule = ref::take(PyCapsule_New(place, arrow::capsule_name<Struct>, &drop_arrow_capsule<Struct>));
     if (!capsule) {
         std::free(place);
         return {};
@@ -67,7 +67,7 @@ template <class Struct, class Fill>
 
 /// The schema that is asked for is a wish, which a tensor has no way to grant without a copy.
 [[nodiscard]] inline bool is_schema(PyObject* value) noexcept {
-    return value == Py_None || struct_in<abi::arrow_schema>(value) != nullptr ||
+    return value == Py_None || arrow::struct_in<abi::arrow_schema>(value) != nullptr ||
            argument::wrong("requested_schema", "None or a capsule named \"arrow_schema\"", value);
 }
 

@@ -4,7 +4,7 @@
 
 #include "buffer.hpp"
 
-namespace tenon::py {
+namespace tenon::py::array_interface {
 
 /// The fields of an array interface, each an owned reference or nothing. Taken out before any is read,
 /// because reading one may run code that changes the mapping.
@@ -50,8 +50,6 @@ struct interface_description {
     bool has_address = false;  ///< otherwise the data is behind a buffer
 };
 
-namespace detail {
-
 /// The items of a tuple or list, without the iterator a subclass may bring.
 [[nodiscard]] inline ref as_tuple(PyObject* value) noexcept {
     return ref::take(PyList_Check(value) ? call::list_items(value)
@@ -61,7 +59,8 @@ namespace detail {
 /// A tuple or list of integers.
 [[nodiscard]] inline outcome read_integers(PyObject* value, const char* field, std::int64_t* out,
                                            std::int32_t& count) noexcept {
-    if (!PyTuple_Check(value) && !PyList_Check(value)) return field_failed(field, "it is not a tuple");
+    if (!PyTuple_Check(value) && !PyList_Check(value))
+        return detail::field_failed(field, "it is not a tuple");
     const ref items = as_tuple(value);
     if (!items) return outcome::raised;
     const Py_ssize_t n = PyTuple_GET_SIZE(items.get());
@@ -69,19 +68,19 @@ namespace detail {
     for (Py_ssize_t i = 0; i < n; ++i) {
         const ref number = ref::take(call::index(PyTuple_GET_ITEM(items.get(), i)));
         out[i] = number ? PyLong_AsLongLong(number.get()) : -1;
-        if (PyErr_Occurred() != nullptr) return field_failed(field, "an item is not an integer of 64 bits");
+        if (PyErr_Occurred() != nullptr)
+            return detail::field_failed(field, "an item is not an integer of 64 bits");
     }
     count = static_cast<std::int32_t>(n);
     return outcome::taken;
 }
 
-/// The address in a `(address, read_only)` pair: an integer, or a hexadecimal string in interfaces of
-/// version 2.
+/// The address in `(address, read_only)`: an integer, or in interfaces of version 2 a hexadecimal string.
 [[nodiscard]] inline outcome read_address(PyObject* pair, interface_description& out) noexcept {
     const ref items = as_tuple(pair);
     if (!items) return outcome::raised;
     if (PyTuple_GET_SIZE(items.get()) != 2)
-        return field_failed("data", "it is not a pair of address and flag");
+        return detail::field_failed("data", "it is not a pair of address and flag");
     PyObject* const address = PyTuple_GET_ITEM(items.get(), 0);
     ref number;
     if (PyUnicode_Check(address)) {
@@ -90,9 +89,10 @@ namespace detail {
     } else if (PyLong_Check(address) && !PyBool_Check(address)) {
         number = ref::borrow(address);
     }
-    if (!number) return field_failed("data", "the address is not an integer");
+    if (!number) return detail::field_failed("data", "the address is not an integer");
     const unsigned long long value = PyLong_AsUnsignedLongLong(number.get());
-    if (PyErr_Occurred() != nullptr) return field_failed("data", "the address is not one of this machine");
+    if (PyErr_Occurred() != nullptr)
+        return detail::field_failed("data", "the address is not one of this machine");
     const int read_only = call::is_true(PyTuple_GET_ITEM(items.get(), 1));
     if (read_only < 0) return outcome::raised;
     out.tensor.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(value));
@@ -112,8 +112,6 @@ namespace detail {
            !PyUnicode_Check(PyTuple_GET_ITEM(only, 1));
 }
 
-}  // namespace detail
-
 /// Reads the fields both interfaces have into `a.out.storage` and `said`.
 [[nodiscard]] inline outcome read_interface(attempt& a, const interface_fields& fields,
                                             interface_description& said) noexcept {
@@ -131,14 +129,13 @@ namespace detail {
     }
     const parsed_format parsed = dtype_from_typestr({text, static_cast<std::size_t>(size)});
     if (parsed.fault != format_fault::none) return format_error("typestr", parsed.fault);
-    if (fields.descr && detail::is_structured(fields.descr.get()))
+    if (fields.descr && is_structured(fields.descr.get()))
         return refused("descr", "structured elements cannot be expressed")
             .with_advice("pass one field of it");
 
     std::int64_t* const shape = a.out.storage;
     std::int32_t rank = 0;
-    if (const outcome r = detail::read_integers(fields.shape.get(), "shape", shape, rank);
-        r != outcome::taken)
+    if (const outcome r = read_integers(fields.shape.get(), "shape", shape, rank); r != outcome::taken)
         return r;
     said.tensor = without_axes(nullptr, rank, parsed.type);
     if (a.plan.immutable) said.flags = abi::flag::read_only;
@@ -146,7 +143,7 @@ namespace detail {
     if (fields.strides) {
         std::int64_t bytes[max_rank];
         std::int32_t count = 0;
-        if (const outcome r = detail::read_integers(fields.strides.get(), "strides", bytes, count);
+        if (const outcome r = read_integers(fields.strides.get(), "strides", bytes, count);
             r != outcome::taken)
             return r;
         if (count != rank) return malformed("strides", "there is not one for each axis", count);
@@ -157,7 +154,7 @@ namespace detail {
         fill_row_major({shape, n}, shape + n);
     }
     if (fields.data && (PyTuple_Check(fields.data.get()) || PyList_Check(fields.data.get())))
-        return detail::read_address(fields.data.get(), said);
+        return read_address(fields.data.get(), said);
     return outcome::taken;
 }
 
@@ -169,10 +166,6 @@ namespace detail {
     a.out.owner = detail::keep_interface(a.obj, interface, &a.here);
     return a.out.owner ? outcome::taken : outcome::raised;
 }
-
-}  // namespace tenon::py
-
-namespace tenon::py::array_interface {
 
 /// Whether the bytes were made for this look, and are a copy then: nobody holds them but us and the
 /// dictionary (null if there is none), and nobody holds that but us. A view made anew proves nothing: what it

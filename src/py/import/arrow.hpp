@@ -4,31 +4,25 @@
 
 #include "attempt.hpp"
 
-namespace tenon::py {
-
-/// The name of the capsule a struct travels in. A capsule keeps the pointer, not the characters: static.
-template <class Struct>
-inline constexpr const char* arrow_capsule_name =
-    std::is_same_v<Struct, abi::arrow_schema>         ? "arrow_schema"
-    : std::is_same_v<Struct, abi::arrow_array>        ? "arrow_array"
-    : std::is_same_v<Struct, abi::arrow_device_array> ? "arrow_device_array"
-    : std::is_same_v<Struct, abi::arrow_array_stream> ? "arrow_array_stream"
-                                                      : nullptr;
-
-/// The struct in a capsule of its name; null, without an exception, when it is another object.
-template <class Struct>
-[[nodiscard]] Struct* struct_in(PyObject* capsule) noexcept {
-    return static_cast<Struct*>(pointer_in(capsule, arrow_capsule_name<Struct>));
-}
-
-}  // namespace tenon::py
-
 namespace tenon::py::arrow {
 
 namespace layout = tenon::arrow;
 
-/// Whether the type itself says that its objects are arrays of Arrow's, so that asking them looks at no
-/// attribute in vain.
+/// The name of the capsule a struct travels in. A capsule keeps the pointer, not the characters: static.
+template <class Struct>
+inline constexpr const char* capsule_name =
+    std::is_same_v<Struct, abi::arrow_schema>         ? "arrow_schema"
+    : std::is_same_v<Struct, abi::arrow_array>        ? "arrow_array"
+    : std::is_same_v<Struct, abi::arrow_device_array> ? "arrow_device_array"
+                                                      : "arrow_array_stream";
+
+/// The struct in a capsule of its name; null, without an exception, when it is another object.
+template <class Struct>
+[[nodiscard]] Struct* struct_in(PyObject* capsule) noexcept {
+    return static_cast<Struct*>(pointer_in(capsule, capsule_name<Struct>));
+}
+
+/// Whether the type itself says that its objects are Arrow's, so that no attribute is looked at in vain.
 [[nodiscard]] inline bool is_declared(const type_plan& plan) noexcept {
     return plan.arrow_array == attribute_place::method ||
            plan.arrow_device_array == attribute_place::method || plan.arrow_stream == attribute_place::method;
@@ -128,14 +122,12 @@ inline void drop(ref& answer) noexcept {
     });
 }
 
-/// Sees to the work that the data comes from and goes into. The array is ours by now, so that others may run
-/// meanwhile.
+/// Sees to the work that the data comes from and goes into. The array is ours by now: others may run.
 [[nodiscard]] inline outcome follow_event(attempt& a, device where, void* event) noexcept {
     const std::intptr_t stream = a.options.stream.value_or(1);
     if (event != nullptr && stream != -1) {
         if (auto ordered = order_event(where, event, stream); !ordered) return a.give_up(ordered.error());
-        // The producer works on a stream, which it does not name: it gets its memory back when our work is
-        // done.
+        // The producer works on a stream it does not name: it gets its memory back when our work is done.
         if (where.is_cuda() && a.out.owning && !a.out.looking)
             a.out.owner = gpu::released_late(std::move(a.out.owner), where);
     }
@@ -195,24 +187,19 @@ inline void drop(ref& answer) noexcept {
 TENON_COLD inline void stream_failed(abi::arrow_array_stream& stream, const char* function,
                                      int code) noexcept {
     if (PyErr_Occurred() != nullptr) return;
-    static constexpr std::size_t longest = 2000;
     const char* told = nullptr;
     try {
         if (stream.get_last_error != nullptr)
             told = foreign_code([&] { return stream.get_last_error(&stream); });
     } catch (...) {  // NOLINT(bugprone-empty-catch): then there are no words
     }
-    const bool is_text = told != nullptr && !tenon::detail::is_implausible(told);
-    const std::size_t size = is_text ? strnlen(told, longest) : 0;
-    const ref text = size != 0
-                         ? ref::take(PyUnicode_DecodeUTF8(told, static_cast<Py_ssize_t>(size), "replace"))
-                         : ref::take(PyUnicode_FromString("it does not say why"));
-    if (!text) return;
+    if (told == nullptr || tenon::detail::is_implausible(told) || *told == '\0') told = "it does not say why";
+    // As much as anybody reads of a text that may have no end.
     if (code == ENOMEM)
-        PyErr_Format(PyExc_MemoryError, "tenon: %s of the Arrow stream: %U", function, text.get());
+        PyErr_Format(PyExc_MemoryError, "tenon: %s of the Arrow stream: %.2000s", function, told);
     else
-        PyErr_Format(PyExc_BufferError, "tenon: %s of the Arrow stream failed with error %d: %U", function,
-                     code, text.get());
+        PyErr_Format(PyExc_BufferError, "tenon: %s of the Arrow stream failed with error %d: %.2000s",
+                     function, code, told);
 }
 
 /// Asks a stream for something, without the GIL: it may wait for threads that need it. True when it answered;

@@ -21,8 +21,7 @@ namespace tenon::py {
     }
 }
 
-/// How far to shift a step in bytes for one in elements: every element these protocols can name has a power
-/// of two bytes, so that no division is needed.
+/// Every element these protocols can name has a power of two bytes: steps are shifted, not divided.
 [[nodiscard]] inline int step_shift(std::int64_t itemsize) noexcept {
     return std::countr_zero(static_cast<std::uint64_t>(itemsize));
 }
@@ -42,8 +41,7 @@ template <class Int>
     return {};
 }
 
-/// Gets a buffer and makes it what keeps `out` alive: in `out` itself for the length of a call, else on the
-/// heap.
+/// Gets a buffer, which keeps `out` alive: in `out` itself for the length of a call, else on the heap.
 [[nodiscard]] inline outcome hold_buffer(PyObject* obj, int request, interpreter& here, acquired& out,
                                          Py_buffer*& held) noexcept {
     held = out.owning ? static_cast<Py_buffer*>(PyMem_Malloc(sizeof(Py_buffer))) : &out.buffer;

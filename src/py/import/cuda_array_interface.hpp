@@ -8,7 +8,7 @@
 namespace tenon::py::cuda_array_interface {
 
 /// The stream that version 3 of the interface names: null when it names none.
-[[nodiscard]] inline result<void*> stated_stream(const interface_fields& fields) noexcept {
+[[nodiscard]] inline result<void*> stated_stream(const array_interface::interface_fields& fields) noexcept {
     if (!fields.stream) return static_cast<void*>(nullptr);
     const bool is_number = PyLong_Check(fields.stream.get()) && !PyBool_Check(fields.stream.get());
     const long long number = is_number ? PyLong_AsLongLong(fields.stream.get()) : -1;
@@ -52,7 +52,7 @@ namespace tenon::py::cuda_array_interface {
     ref dict;
     if (!read_attribute(a.obj, a.here.cuda_array_interface, dict)) return outcome::raised;
     if (!dict) return outcome::absent;
-    interface_fields fields;
+    array_interface::interface_fields fields;
     long version = 0;
     if (const outcome r =
             fields.read_dict(dict.get(), "__cuda_array_interface__",
@@ -60,13 +60,13 @@ namespace tenon::py::cuda_array_interface {
         r != outcome::taken)
         return r;
 
-    interface_description said;
-    if (const outcome r = read_interface(a, fields, said); r != outcome::taken) return r;
+    array_interface::interface_description said;
+    if (const outcome r = array_interface::read_interface(a, fields, said); r != outcome::taken) return r;
     if (!said.has_address) return malformed("data", "it is missing or not a pair of address and flag");
     const auto stream = stated_stream(fields);
     if (!stream) return stream.error();
     said.tensor.device = {abi::device_code::cuda, 0};
-    if (const outcome r = keep_described(a, said, dict.get()); r != outcome::taken) return r;
+    if (const outcome r = array_interface::keep_described(a, said, dict.get()); r != outcome::taken) return r;
     const auto where = true_device(a.out, a.options);
     if (!where) return a.give_up(where.error());
     a.out.set_device(*where);

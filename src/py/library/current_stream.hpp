@@ -76,7 +76,7 @@ private:
             Function none = nullptr;
             if (place.load(std::memory_order_relaxed) == ask) return;
             if (place.compare_exchange_strong(none, ask)) {
-                gpu::capture_questions().front().store(&is_any_capturing);
+                gpu::capture_questions.front().store(&is_any_capturing);
                 return;
             }
         }
