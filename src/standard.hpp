@@ -15,11 +15,13 @@
 #include <exception>
 #include <iterator>
 #include <limits>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>

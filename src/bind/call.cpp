@@ -51,59 +51,50 @@ TENON_INLINE void forget_notes() noexcept {
     drop_notes(std::exchange(here.first, nullptr));
 }
 
-TENON_INLINE void add_overload(overload_list& list, const parameter* parameters, unsigned count) {
-    known_overload& made = list.all.emplace_back();
-    bool is_behind_args = false;
-    for (unsigned i = 0; i < count; ++i) {
-        const parameter& p = parameters[i];
-        const bool has_self = i != 0 && made.front().name == "self";
-        made.push_back({p.name != nullptr ? p.name : "arg" + std::to_string(i - (has_self ? 1U : 0U)), p.type,
-                        p.stars, p.has_default, p.is_keyword_only || is_behind_args});
-        is_behind_args = is_behind_args || p.stars == 1;
-    }
+TENON_INLINE void add_overload(std::vector<overload>& all, overload&& added) {
+    all.push_back(std::move(added));
 }
 
-TENON_INLINE bool raise_noted(const char* function, const parameter* parameters, PyObject* const* values,
-                              unsigned count) noexcept try {
-    overload_list one;
-    add_overload(one, parameters, count);
+TENON_INLINE bool raise_noted(const char* function, std::span<const parameter> parameters,
+                              PyObject* const* values) noexcept try {
     explainer notes(true);
-    refusal why = why_not_values(notes, one.all.front(), {values, values + count});
+    refusal why = why_not_values(notes, parameters, values);
     return PyErr_Occurred() != nullptr || raise_for_one(function != nullptr ? function : "", std::move(why));
 } catch (...) {
     py::raise_caught();
     return true;
 }
 
-/// Functions that stand in front of a binder's own, one for each of those. A binder has a handful for all the
-/// functions it makes, so a few places do; when there are more, the rest keep their own messages.
-template <class Fn, class Stand>
-class stand_ins {
+/// Functions that stand in front of a binder's own, one for each of those: what they are called with goes to
+/// `Around`, the binder's function first. A binder has a handful for all the functions it makes, so a few
+/// places do; when there are more, the rest keep their own messages.
+template <auto Around, class Original>
+class stand_ins;
+template <auto Around, class... Args>
+class stand_ins<Around, PyObject* (*)(Args...)> {
+    using function = PyObject* (*)(Args...);
+
 public:
     /// What to call instead of `original`: `original` itself when it is a stand-in already.
-    [[nodiscard]] static Fn in_front_of(Fn original) noexcept {
+    [[nodiscard]] static function in_front_of(function original) noexcept {
         if (original == nullptr || is_one(original)) return original;
         for (std::size_t i = 0; i < places; ++i) {
-            Fn none = nullptr;
-            if (originals[i].compare_exchange_strong(none, original) || none == original) return functions[i];
+            function none = nullptr;
+            if (originals[i].compare_exchange_strong(none, original) || none == original) return all[i];
         }
         return original;
     }
-    [[nodiscard]] static bool is_one(Fn function) noexcept {
-        for (const Fn f : functions)
-            if (f == function) return true;
-        return false;
-    }
-    template <std::size_t I>
-    [[nodiscard]] static Fn original() noexcept {
-        return originals[I].load(std::memory_order_relaxed);
-    }
+    [[nodiscard]] static bool is_one(function f) noexcept { return std::ranges::find(all, f) != all.end(); }
 
 private:
+    template <std::size_t I>
+    static PyObject* call(Args... args) {
+        return Around(originals[I].load(std::memory_order_relaxed), args...);
+    }
     static constexpr std::size_t places = 8;
-    TENON_PRIVATE static inline std::atomic<Fn> originals[places]{};
-    TENON_PRIVATE static inline constexpr auto functions = []<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<Fn, places>{&Stand::template call<I>...};
+    TENON_PRIVATE static inline std::atomic<function> originals[places]{};
+    TENON_PRIVATE static inline constexpr auto all = []<std::size_t... I>(std::index_sequence<I...>) {
+        return std::array<function, places>{&call<I>...};
     }(std::make_index_sequence<places>{});
 };
 
@@ -111,22 +102,23 @@ private:
 /// live as long as the interpreter; of pybind11's the types of each overload, by its record.
 struct function_registry {
     std::mutex mutex;
-    std::map<PyObject*, overload_list> functions;
+    std::map<PyObject*, std::vector<overload>> functions;
     std::map<const void*, const parameter_type* const*> types;
+    std::set<std::string, std::less<>> names;  ///< of parameters: the binder's own may be gone
 
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
-    void add(PyObject* made, PyObject* before, std::size_t total, const parameter* parameters,
-             unsigned count) {
+    void add(PyObject* made, PyObject* before, std::size_t total, std::span<const parameter> parameters) {
         const std::scoped_lock lock(mutex);
-        overload_list list;
+        std::vector<overload> all;
         if (const auto found = functions.find(before); total > 1 && found != functions.end()) {
-            list = std::move(found->second);
+            all = std::move(found->second);
             functions.erase(found);
         }
         // Those that were defined where these headers had not been included, and are nobody's to explain.
-        while (list.all.size() + 1 < total) list.all.emplace(list.all.begin());
-        add_overload(list, parameters, count);
-        functions[made] = std::move(list);
+        if (all.size() + 1 < total) all.insert(all.begin(), total - 1 - all.size(), overload());
+        for (parameter& p : all.emplace_back(parameters.begin(), parameters.end()))
+            if (p.name != nullptr) p.name = names.emplace(p.name).first->c_str();
+        functions[made] = std::move(all);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
         static auto* const all = new function_registry;  // never destroyed: modules may go later
@@ -134,17 +126,17 @@ struct function_registry {
     }
 };
 
-TENON_INLINE void remember_types(const void* overload, const parameter_type* const* types) noexcept try {
+TENON_INLINE void remember_types(const void* record, const parameter_type* const* types) noexcept try {
     function_registry& known = function_registry::here();
     const std::scoped_lock lock(known.mutex);
-    known.types[overload] = types;
+    known.types[record] = types;
 } catch (...) {  // NOLINT(bugprone-empty-catch): without memory for it, its reasons are left out
 }
 
-TENON_INLINE const parameter_type* const* types_of_overload(const void* overload) noexcept {
+TENON_INLINE const parameter_type* const* types_of_overload(const void* record) noexcept {
     function_registry& known = function_registry::here();
     const std::scoped_lock lock(known.mutex);
-    const auto found = known.types.find(overload);
+    const auto found = known.types.find(record);
     return found != known.types.end() ? found->second : nullptr;
 }
 
@@ -152,7 +144,7 @@ TENON_INLINE const parameter_type* const* types_of_overload(const void* overload
 TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
 
 /// Lists the overloads of a function of either binder's, and gives its name.
-[[nodiscard]] inline std::string list_known(PyObject* self, overload_list& out) {
+[[nodiscard]] inline std::string list_known(PyObject* self, std::vector<overload>& out) {
     {
         function_registry& known = function_registry::here();
         const std::scoped_lock lock(known.mutex);
@@ -160,7 +152,7 @@ TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
             out = found->second;
     }
     const overload_lister list_definition = definition_lister.load();
-    if (out.all.empty() && list_definition != nullptr) return list_definition(self, out);
+    if (out.empty() && list_definition != nullptr) return list_definition(self, out);
     const py::ref name = py::ref::take(py::call::attr(self, "__name__"));
     const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     PyErr_Clear();
@@ -177,73 +169,62 @@ TENON_COLD inline void explain_call(PyObject* function, const call_arguments& gi
     if (!original) return;
     const std::string message = text_of_exception(original.get());
     if (PyErr_Occurred() != nullptr) return;
-    if (const auto listed = listed_overloads::in(message)) {
-        overload_list known;
+    const listed_overloads listed(message);
+    if (!listed.signatures.empty()) {
+        std::vector<overload> known;
         const std::string name = list_known(function, known);
         explainer notes(consumes);
-        if (listed->function == name && raise_listed(notes, *listed, given, known)) return;
+        if (listed.function == name && raise_listed(notes, listed, given, known)) return;
     }
     py::restore_exception(std::move(original));
 } catch (...) {
     py::raise_caught();
 }
 
-/// In front of what is called as by vectorcall. Without a call's own notes there is one overload to explain.
-template <bool KeepsNotes>
-struct vectorcall_stand {
-    template <std::size_t I>
-    static PyObject* call(PyObject* self, PyObject* const* args, std::size_t nargsf, PyObject* names) {
-        const auto original = stand_ins<vectorcallfunc, vectorcall_stand>::template original<I>();
-        // The highest bits are flags, CPython's and the binder's.
-        const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
-        if constexpr (KeepsNotes) {
-            call_frame notes;
-            PyObject* const result = notes.end(original(self, args, nargsf, names));
-            if (result == nullptr) [[unlikely]]
-                explain_call(self, {args, count, names}, false);
-            return result;
-        } else {
-            PyObject* const result = original(self, args, nargsf, names);
-            if (result == nullptr) [[unlikely]] {
-                explain_call(self, {args, count, names}, true);
-                forget_notes();
-            }
-            return result;
-        }
-    }
+struct no_frame {
+    [[nodiscard]] static PyObject* end(PyObject* result) noexcept { return result; }
 };
+/// Around what is called as by vectorcall. Without a call's own notes there is one overload to explain.
 template <bool KeepsNotes>
-using function_stand_ins = stand_ins<vectorcallfunc, vectorcall_stand<KeepsNotes>>;
-
-struct slow_definition_stand {
-    template <std::size_t I>
-    static PyObject* call(PyObject* self, PyObject* args, PyObject* keywords) {
-        const auto original =
-            stand_ins<PyCFunctionWithKeywords, slow_definition_stand>::template original<I>();
-        call_frame notes;
-        PyObject* const result = notes.end(original(self, args, keywords));
-        if (result == nullptr) [[unlikely]]
-            explain(self, args, keywords);
-        return result;
+TENON_HOT inline PyObject* explained_vectorcall(vectorcallfunc original, PyObject* self,
+                                                PyObject* const* args, std::size_t nargsf, PyObject* names) {
+    // The highest bits are flags, CPython's and the binder's.
+    const auto count = static_cast<Py_ssize_t>(nargsf & (~std::size_t{0} >> 4U));
+    std::conditional_t<KeepsNotes, call_frame, no_frame> notes;
+    PyObject* const result = notes.end(original(self, args, nargsf, names));
+    if (result == nullptr) [[unlikely]] {
+        explain_call(self, {args, count, names}, !KeepsNotes);
+        forget_notes();
     }
+    return result;
+}
+template <bool KeepsNotes>
+using function_stand_ins = stand_ins<&explained_vectorcall<KeepsNotes>, vectorcallfunc>;
 
-private:
-    TENON_COLD static void explain(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
-        PyObject** const first = PySequence_Fast_ITEMS(args);
-        std::vector<PyObject*> values(first, first + PyTuple_GET_SIZE(args));
-        py::ref names;
-        if (keywords != nullptr) {
-            const py::error_guard aside;
-            names = py::ref::take(foreign_code([&] { return PySequence_Tuple(keywords); }));
-            if (!names) return;
-            PyObject *key = nullptr, *value = nullptr;
-            for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value) != 0;) values.push_back(value);
-        }
-        explain_call(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
-    } catch (...) {
-        py::raise_caught();
+/// The same of what is called with a tuple and a dict.
+TENON_COLD inline void explain_slow_call(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
+    PyObject** const first = PySequence_Fast_ITEMS(args);
+    std::vector<PyObject*> values(first, first + PyTuple_GET_SIZE(args));
+    py::ref names;
+    if (keywords != nullptr) {
+        const py::error_guard aside;
+        names = py::ref::take(foreign_code([&] { return PySequence_Tuple(keywords); }));
+        if (!names) return;
+        PyObject *key = nullptr, *value = nullptr;
+        for (Py_ssize_t at = 0; PyDict_Next(keywords, &at, &key, &value) != 0;) values.push_back(value);
     }
-};
+    explain_call(self, {values.data(), PyTuple_GET_SIZE(args), names.get()}, false);
+} catch (...) {
+    py::raise_caught();
+}
+TENON_HOT inline PyObject* explained_slow_call(PyCFunctionWithKeywords original, PyObject* self,
+                                               PyObject* args, PyObject* keywords) {
+    call_frame notes;
+    PyObject* const result = notes.end(original(self, args, keywords));
+    if (result == nullptr) [[unlikely]]
+        explain_slow_call(self, args, keywords);
+    return result;
+}
 
 [[nodiscard]] inline hooking hooking_of(PyObject* callable) noexcept {
     const auto function = PyVectorcall_Function(callable);
@@ -251,13 +232,13 @@ private:
     return function_stand_ins<false>::is_one(function) ? hooking::explains : hooking::none;
 }
 
-TENON_INLINE void hook_function(PyObject* made, PyObject* before, const parameter* parameters, unsigned count,
+TENON_INLINE void hook_function(PyObject* made, PyObject* before, std::span<const parameter> parameters,
                                 hooking how) noexcept try {
     const Py_ssize_t offset = Py_TYPE(made)->tp_vectorcall_offset;
     if (offset <= 0 || (Py_TYPE(made)->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0) return;
     // nanobind's function has as many items as overloads.
     const std::size_t total = Py_TYPE(made)->tp_itemsize > 0 ? static_cast<std::size_t>(Py_SIZE(made)) : 1;
-    function_registry::here().add(made, before, total, parameters, count);
+    function_registry::here().add(made, before, total, parameters);
     if (before != nullptr) how = std::max(how, hooking_of(before));
     // Several overloads may refuse before one takes, or none.
     if (how == hooking::explains && total > 1) how = hooking::keeps_notes;
@@ -269,10 +250,10 @@ TENON_INLINE void hook_function(PyObject* made, PyObject* before, const paramete
 }
 
 /// A stand-in takes the place of a definition's function. False when one is there already.
-template <class Fn, class Stand>
+template <auto Around, class Original>
 [[nodiscard]] bool stand_before(PyMethodDef& definition) noexcept {
-    const auto old = reinterpret_cast<Fn>(reinterpret_cast<void (*)()>(definition.ml_meth));
-    const Fn made = stand_ins<Fn, Stand>::in_front_of(old);
+    const auto old = reinterpret_cast<Original>(reinterpret_cast<void (*)()>(definition.ml_meth));
+    const Original made = stand_ins<Around, Original>::in_front_of(old);
     definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(made));
     return made != old;
 }
@@ -283,9 +264,9 @@ TENON_INLINE bool hook_definition(PyMethodDef& definition, overload_lister liste
     constexpr int slow = METH_VARARGS | METH_KEYWORDS;
     // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
     if ((definition.ml_flags & fast) == fast)
-        return stand_before<vectorcallfunc, vectorcall_stand<true>>(definition);
+        return stand_before<&explained_vectorcall<true>, vectorcallfunc>(definition);
     if ((definition.ml_flags & slow) == slow)
-        return stand_before<PyCFunctionWithKeywords, slow_definition_stand>(definition);
+        return stand_before<&explained_slow_call, PyCFunctionWithKeywords>(definition);
     return false;
 }
 

@@ -69,7 +69,8 @@ namespace tenon::py::detail {
 struct function_record {
     std::string name;
     std::string doc;  ///< as CPython wants it: the bare signature, then the text
-    bind::known_overload parameters;
+    std::list<std::string> names;
+    bind::overload parameters;
     std::vector<parameter::default_value> defaults;
 };
 
@@ -112,7 +113,7 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
                                          std::span<const parameter> parameters, const char* doc,
                                          std::span<const std::string> annotations, const std::string& result,
                                          PyCFunction call) {
-    auto* const made = new function_record{name, {}, {}, {}};
+    auto* const made = new function_record{name, {}, {}, {}, {}};
     known = made;
     std::string bare, full;
     for (const parameter& p : parameters) {
@@ -121,7 +122,8 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
         bare += std::string(", ") + p.name + (has_default ? "=" + shown(p.value) : "");
         full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotation +
                 (has_default ? " = " + shown(p.value) : "");
-        made->parameters.push_back({.name = p.name, .has_default = has_default});
+        made->parameters.push_back(
+            {.name = made->names.emplace_back(p.name).c_str(), .has_default = has_default});
         made->defaults.push_back(p.value);
     }
     made->doc = made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + result;
@@ -132,7 +134,7 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
 TENON_INLINE bool place_arguments(const function_record& function, PyObject* const* args,
                                   Py_ssize_t positional, PyObject* names, PyObject** out, ref* made) noexcept
     try {
-    const bind::known_overload& parameters = function.parameters;
+    const bind::overload& parameters = function.parameters;
     std::string problem = bind::place({args, positional, names}, parameters, out);
     for (std::size_t i = 0; i < parameters.size() && problem.empty(); ++i) {
         if (out[i] != nullptr) continue;
@@ -154,9 +156,9 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
 TENON_INLINE void raise_refused(const function_record& function, std::size_t index,
                                 const bind::parameter_type& type, const std::string& annotation,
                                 PyObject* obj) noexcept try {
-    const std::string& name = function.parameters[index].name;
-    const bind::parameter asked{name.c_str(), &type};
-    if (bind::raise_noted(function.name.c_str(), &asked, &obj, 1)) return;
+    const char* const name = function.parameters[index].name;
+    const bind::parameter asked[] = {{name, &type}};
+    if (bind::raise_noted(function.name.c_str(), asked, &obj)) return;
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
     const std::string text = function.name + "(): argument '" + name + "' does not fit: expected " +

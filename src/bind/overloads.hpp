@@ -11,23 +11,17 @@
 
 namespace tenon::bind {
 
-/// A parameter that outlives the binder's own words for it.
-struct known_parameter {
-    std::string name;
-    const parameter_type* type = nullptr;
-    std::uint8_t stars = 0;
-    bool has_default = false;
-    bool is_keyword_only = false;
+/// The type mentions an array, so that its refusal is ours to explain.
+[[nodiscard]] inline bool is_ours(const parameter& p) noexcept {
+    return p.type != nullptr && p.type->kind != parameter_kind::foreign;
+}
 
-    /// The type mentions an array, so that its refusal is ours to explain.
-    [[nodiscard]] bool is_ours() const noexcept {
-        return type != nullptr && type->kind != parameter_kind::foreign;
-    }
-};
-using known_overload = std::vector<known_parameter>;
-struct overload_list {
-    std::vector<known_overload> all;
-};
+/// The name of a parameter, or what the binders call one without: "arg0", `self` not counted.
+[[nodiscard]] inline std::string name_of(std::span<const parameter> parameters, std::size_t i) {
+    if (parameters[i].name != nullptr) return parameters[i].name;
+    const bool has_self = parameters[0].name != nullptr && parameters[0].name == std::string_view("self");
+    return "arg" + std::to_string(i - (has_self ? 1U : 0U));
+}
 
 /// The arguments of a call, as a vectorcall has them.
 struct call_arguments {
@@ -49,15 +43,15 @@ struct call_arguments {
 /// Puts the arguments of a call in the places of the parameters that they stand for; null stays where one is
 /// missing. The reason why they cannot be placed, or nothing. The first `skipped` parameters are not counted
 /// (the `self` of a constructor).
-[[nodiscard]] inline std::string place(const call_arguments& given, const known_overload& parameters,
+[[nodiscard]] inline std::string place(const call_arguments& given, std::span<const parameter> parameters,
                                        PyObject** places, Py_ssize_t skipped = 0) {
     Py_ssize_t next = 0;
     bool takes_rest = false, takes_names = false;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         takes_rest = takes_rest || parameters[i].stars == 1;
         takes_names = takes_names || parameters[i].stars == 2;
-        if (parameters[i].stars == 0 && !parameters[i].is_keyword_only && next < given.positional)
-            places[i] = given.values[next++];
+        const bool is_positional = parameters[i].stars == 0 && !parameters[i].is_keyword_only && !takes_rest;
+        if (is_positional && next < given.positional) places[i] = given.values[next++];
     }
     if (next < given.positional && !takes_rest) {
         const Py_ssize_t takes = next - skipped;
@@ -67,7 +61,7 @@ struct call_arguments {
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
         const std::string_view name = given.keyword(k);
         std::size_t at = 0;
-        while (at < parameters.size() && (parameters[at].stars != 0 || parameters[at].name != name)) ++at;
+        while (at < parameters.size() && (parameters[at].stars != 0 || name_of(parameters, at) != name)) ++at;
         if (at == parameters.size() && takes_names) continue;
         if (at == parameters.size()) return "has no argument " + quoted(name);
         if (places[at] != nullptr) return "got two values for argument " + quoted(name);
@@ -76,53 +70,43 @@ struct call_arguments {
     return {};
 }
 
-/// Why the values, null for one that is missing, do not fit the parameters that they stand for.
-[[nodiscard]] inline refusal why_not_values(explainer& notes, const known_overload& parameters,
-                                            const std::vector<PyObject*>& values) {
+/// Why the values, one for each parameter and null where one is missing, do not fit.
+[[nodiscard]] inline refusal why_not_values(explainer& notes, std::span<const parameter> parameters,
+                                            PyObject* const* values) {
     refusal out;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const known_parameter& p = parameters[i];
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const parameter& p = parameters[i];
         if (p.stars != 0 || (values[i] == nullptr && p.has_default)) continue;
-        const std::string who = "argument " + quoted(p.name);
+        const std::string name = name_of(parameters, i), who = "argument " + quoted(name);
         if (values[i] == nullptr)
             out.text = who + " is missing";
-        else if (p.is_ours())
-            out = notes.why_not(values[i], *p.type, who, p.name);
+        else if (is_ours(p))
+            out = notes.why_not(values[i], *p.type, who, name);
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
     return out;
 }
 
-/// The signatures in a binder's message, or nothing when it is not one of those.
+/// The signatures in a binder's message: none when it is not one of those.
 struct listed_overloads {
     std::string_view function;
     bool is_constructor = false;
     std::vector<std::string_view> signatures;
 
-    [[nodiscard]] static std::optional<listed_overloads> in(std::string_view message) {
-        constexpr std::string_view heads[] = {"(): incompatible function arguments. ",
-                                              "(): incompatible constructor arguments. "};
-        listed_overloads out;
-        std::size_t at = message.find(heads[0]);
-        if (at == std::string_view::npos) {
-            at = message.find(heads[1]);
-            out.is_constructor = true;
-        }
-        if (at == std::string_view::npos) return std::nullopt;
-        out.function = message.substr(0, at);
+    explicit listed_overloads(std::string_view message) {
+        const std::size_t head = message.find("(): incompatible ");
+        if (head == std::string_view::npos) return;
+        function = message.substr(0, head);
+        is_constructor = message.substr(head).starts_with("(): incompatible constructor arguments. ");
         message = message.substr(0, message.find("\n\nInvoked with"));
-        for (std::size_t n = 1;; ++n) {
-            const std::string mark = "\n    " + std::to_string(n) + ". ";
-            at = message.find(mark);
-            if (at == std::string_view::npos) break;
-            message.remove_prefix(at + mark.size());
-            const std::size_t next = message.find("\n    " + std::to_string(n + 1) + ". ");
-            std::string_view signature = message.substr(0, next);
-            while (!signature.empty() && signature.back() == '\n') signature.remove_suffix(1);
-            out.signatures.push_back(signature);
+        const auto mark = [](std::size_t n) { return "\n    " + std::to_string(n) + ". "; };
+        std::size_t at = message.find(mark(1));
+        for (std::size_t n = 1; at != std::string_view::npos; ++n) {
+            message.remove_prefix(at + mark(n).size());
+            at = message.find(mark(n + 1));
+            const std::string_view signature = message.substr(0, at);
+            signatures.push_back(signature.substr(0, signature.find_last_not_of('\n') + 1));
         }
-        if (out.signatures.empty()) return std::nullopt;
-        return out;
     }
 };
 
@@ -143,21 +127,21 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 /// Raises the reasons, each under its signature. False when there is nothing to say that the binder has not,
 /// and no exception is pending.
 [[nodiscard]] inline bool raise_listed(explainer& notes, const listed_overloads& listed,
-                                       const call_arguments& given, const overload_list& known) {
+                                       const call_arguments& given, std::span<const overload> known) {
     const std::size_t count = listed.signatures.size();
-    if (known.all.size() < count) return false;
+    if (count == 0 || known.size() < count) return false;
     // Binders leave out the first: a `__new__` that they have made themselves.
-    const known_overload* overload = known.all.data() + (known.all.size() - count);
+    known = known.last(count);
     const Py_ssize_t skipped = listed.is_constructor ? 1 : 0;
     bool concerns_arrays = false, is_complete = true;
     std::string list;
     py::ref cause;
-    for (std::size_t i = 0; i < count; ++i, ++overload) {
-        std::vector<PyObject*> values(overload->size(), nullptr);
-        refusal why{place(given, *overload, values.data(), skipped), {}};
-        if (why.text.empty()) why = why_not_values(notes, *overload, values);
+    for (std::size_t i = 0; i < count; ++i) {
+        std::vector<PyObject*> values(known[i].size(), nullptr);
+        refusal why{place(given, known[i], values.data(), skipped), {}};
+        if (why.text.empty()) why = why_not_values(notes, known[i], values.data());
         if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
-        concerns_arrays = concerns_arrays || std::ranges::any_of(*overload, &known_parameter::is_ours);
+        concerns_arrays = concerns_arrays || std::ranges::any_of(known[i], is_ours);
         if (count == 1) return raise_for_one(listed.function, std::move(why));
         is_complete = is_complete && !why.text.empty();
         list += "\n    " + std::to_string(i + 1) + ". ";

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <tenon/bind/parameter.hpp>
 #include <tenon/py/python.hpp>
@@ -48,30 +50,31 @@ enum class hooking : std::uint8_t { none, explains, keeps_notes };
 
 /// Hooks an object that is called by vectorcall, as nanobind's are. `before` is what the object was made to
 /// overload, or null; the parameters are those of the overload that is new.
-TENON_API void hook_function(PyObject* made, PyObject* before, const parameter* parameters, unsigned count,
+TENON_API void hook_function(PyObject* made, PyObject* before, std::span<const parameter> parameters,
                              hooking how) noexcept;
 
-/// Where the overloads of a function are listed, in the order in which they are tried.
-struct overload_list;
-TENON_API void add_overload(overload_list& list, const parameter* parameters, unsigned count);
-/// Lists the overloads of the function with this `self`, and gives its name.
-using overload_lister = std::string (*)(PyObject* self, overload_list& out);
+/// The parameters of one overload.
+using overload = std::vector<parameter>;
+TENON_API void add_overload(std::vector<overload>& all, overload&& added);
+/// Lists the overloads of the function with this `self`, in the order in which they are tried, and gives its
+/// name.
+using overload_lister = std::string (*)(PyObject* self, std::vector<overload>& out);
 /// Hooks a C function with keywords by its definition, which must not be a constant, as pybind11's are. False
 /// when that had been done before.
 TENON_API bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept;
 
-/// Remembers the parameter types of an overload, by whatever stands for it: they are known when it first
-/// refuses an argument.
-TENON_API void remember_types(const void* overload, const parameter_type* const* types) noexcept;
+/// Remembers the parameter types of an overload, by the record that stands for it: they are known when it
+/// first refuses an argument.
+TENON_API void remember_types(const void* record, const parameter_type* const* types) noexcept;
 /// Null if they are not known.
-[[nodiscard]] TENON_API const parameter_type* const* types_of_overload(const void* overload) noexcept;
+[[nodiscard]] TENON_API const parameter_type* const* types_of_overload(const void* record) noexcept;
 
 /// Drops what was noted while no call looks at notes.
 TENON_API void forget_notes() noexcept;
 /// Raises TypeError with the reason that was noted for one of these values, by which the only overload of the
 /// function has been refused. False when none was.
-[[nodiscard]] TENON_API bool raise_noted(const char* function, const parameter* parameters,
-                                         PyObject* const* values, unsigned count) noexcept;
+[[nodiscard]] TENON_API bool raise_noted(const char* function, std::span<const parameter> parameters,
+                                         PyObject* const* values) noexcept;
 
 /// `dict[key] = value`: 0, or -1 with an exception set.
 [[nodiscard]] TENON_API int set_item(PyObject* dict, const char* key, PyObject* value) noexcept;

@@ -142,7 +142,7 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
     if (next != all) all[0].name = "self";
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
-    hook_function(made.ptr(), before, all, sizeof...(Args), needed_hooking<Args...>);
+    hook_function(made.ptr(), before, {all, sizeof...(Args)}, needed_hooking<Args...>);
     return made;
 }
 

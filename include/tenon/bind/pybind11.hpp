@@ -112,9 +112,9 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
 }
 
 /// The parameters of an overload, which has `types` if they are known.
-[[nodiscard]] inline std::vector<parameter> parameters_of(const pyb::function_record& function,
-                                                          const parameter_type* const* types) {
-    std::vector<parameter> all(function.nargs);
+[[nodiscard]] inline overload parameters_of(const pyb::function_record& function,
+                                            const parameter_type* const* types) {
+    overload all(function.nargs);
     std::size_t named = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
         parameter& p = all[i];
@@ -137,12 +137,10 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
 }
 
 /// What is known of the function whose record of overloads is its `self`.
-[[nodiscard]] inline std::string list_overloads(PyObject* self, overload_list& out) {
+[[nodiscard]] inline std::string list_overloads(PyObject* self, std::vector<overload>& out) {
     const pyb::function_record* const first = pyb::function_record_ptr_from_PyObject(self);
-    for (const pyb::function_record* f = first; f != nullptr; f = f->next) {
-        const std::vector<parameter> all = parameters_of(*f, types_of_overload(f));
-        add_overload(out, all.data(), static_cast<unsigned>(all.size()));
-    }
+    for (const pyb::function_record* f = first; f != nullptr; f = f->next)
+        add_overload(out, parameters_of(*f, types_of_overload(f)));
     return first != nullptr && first->name != nullptr ? first->name : "";
 }
 
@@ -169,9 +167,8 @@ TENON_COLD inline bool refuse(const pyb::function_call& call, const parameter_ty
     values.reserve(call.args.size());
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
     if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
-    const std::vector<parameter> all = parameters_of(function, types);
-    if (all.size() == values.size() &&
-        raise_noted(function.name, all.data(), values.data(), static_cast<unsigned>(all.size())))
+    const overload all = parameters_of(function, types);
+    if (all.size() == values.size() && raise_noted(function.name, all, values.data()))
         throw pybind11::error_already_set();
     return false;
 }
