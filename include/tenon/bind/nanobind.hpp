@@ -39,25 +39,22 @@ using direct_parameter =
     std::conditional_t<is_slotted<T>, direct<T>, std::conditional_t<is_watched<T>, watched<T>, Arg>>;
 
 /// What is known of an argument after it was loaded.
-template <class P>
-[[nodiscard]] slot<P>& room_of(const direct<P>& argument) noexcept {
-    return *argument.room;
-}
-template <class T>
-[[nodiscard]] foreign_room room_of(const watched<T>& argument) noexcept {
-    return {argument.ran_code};
-}
-template <class T>
-[[nodiscard]] foreign_room room_of(const T&) noexcept {
-    return {true};
+template <class Passed>
+[[nodiscard]] decltype(auto) room_of(const Passed& passed) noexcept {
+    if constexpr (is_a<Passed, direct>)
+        return (*passed.room);
+    else if constexpr (is_a<Passed, watched>)
+        return foreign_room{passed.ran_code};
+    else
+        return foreign_room{true};
 }
 
 /// The argument as the function wants it: by value, by reference, to be moved from.
 template <class Arg, class Passed>
 [[nodiscard]] constexpr Arg&& pass(Passed&& passed) noexcept {
-    if constexpr (is_slotted<std::remove_cvref_t<Arg>>)
+    if constexpr (is_a<std::remove_cvref_t<Passed>, direct>)
         return static_cast<Arg&&>(passed.room->value());
-    else if constexpr (is_watched<std::remove_cvref_t<Arg>>)
+    else if constexpr (is_a<std::remove_cvref_t<Passed>, watched>)
         return static_cast<Arg&&>(passed.value);
     else
         return static_cast<Arg&&>(passed);
@@ -65,13 +62,8 @@ template <class Arg, class Passed>
 
 /// What a call guard among the extras stands for: it is made in `lending`, after the last look at the
 /// arguments, which needs the GIL; nanobind would make it before.
-struct no_guard {
-    using type = no_guard;
-};
-template <class... Extra>
-using guard_of = typename std::conditional_t<
-    std::is_void_v<typename nanobind::detail::func_extra_info<Extra...>::call_guard>, no_guard,
-    typename nanobind::detail::func_extra_info<Extra...>::call_guard>::type;
+template <class Given>
+using guard_of = typename std::conditional_t<std::is_void_v<Given>, nanobind::call_guard<>, Given>::type;
 template <class Extra>
 [[nodiscard]] const Extra& without_guard(const Extra& extra) noexcept {
     return extra;  // NOLINT(bugprone-return-const-ref-from-parameter): lives as long as the definition
@@ -97,18 +89,16 @@ template <class Guard, class Return, class... Args, class Fn>
     };
 }
 
-template <class... Args>
-inline constexpr bool takes_arrays = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
+template <class Signature>
+inline constexpr bool takes_arrays = false;
+template <class Return, class... Args>
+inline constexpr bool takes_arrays<Return (*)(Args...)> = (mentions_arrays<std::remove_cvref_t<Args>> || ...);
 /// What a function of such parameters needs: an array in a list is loaded where nothing may be thrown.
 template <class... Args>
 inline constexpr hooking needed_hooking =
     (contains_arrays<std::remove_cvref_t<Args>> || ...) ? hooking::keeps_notes
-    : takes_arrays<Args...>                             ? hooking::explains
+    : takes_arrays<void (*)(Args...)>                   ? hooking::explains
                                                         : hooking::none;
-template <class Signature>
-inline constexpr bool takes_arrays_by = false;
-template <class Return, class... Args>
-inline constexpr bool takes_arrays_by<Return (*)(Args...)> = takes_arrays<Args...>;
 
 /// Takes from an extra of the binder's what it says of the parameters from `next` to `end`.
 template <class Extra>
@@ -132,8 +122,9 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
 [[nodiscard]] nanobind::object make_function(PyObject* before, Fn&& fn, Return (*signature)(Args...),
                                              const Extra&... extra) {
     nanobind::object made;
-    if constexpr (takes_arrays<Args...>) {
-        made = nanobind::cpp_function<Target>(lending<guard_of<Extra...>>(std::forward<Fn>(fn), signature),
+    if constexpr (takes_arrays<Return (*)(Args...)>) {
+        using guard = guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>;
+        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
                                               without_guard(extra)...);
     } else {
         made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
@@ -155,20 +146,21 @@ void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const na
     (void)make_function<Target>(before.get(), std::forward<Fn>(fn), signature, scope, name, extra...);
 }
 
-/// A member function as a function of the object and the arguments; and its signature.
-template <class T, class Return, class Class, class... Args>
+/// A member function as a function of the object, a `Target` if one is named, and the arguments.
+template <class Target, class Return, class Class, class... Args>
 [[nodiscard]] auto of_object(Return (Class::*f)(Args...)) {
-    return [f](T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
+    using object = std::conditional_t<std::is_void_v<Target>, Class, Target>;
+    return [f](object* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
 }
-template <class T, class Return, class Class, class... Args>
+template <class Target, class Return, class Class, class... Args>
 [[nodiscard]] auto of_object(Return (Class::*f)(Args...) const) {
-    return [f](const T* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
+    using object = std::conditional_t<std::is_void_v<Target>, Class, Target>;
+    return
+        [f](const object* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
 }
 template <class Fn>
 using signature_of =
     typename nanobind::detail::analyze_method<decltype(&std::remove_reference_t<Fn>::operator())>::func*;
-template <class Target, class Class>
-using bound_class = std::conditional_t<std::is_void_v<Target>, Class, Target>;
 
 namespace detail {
 
@@ -214,47 +206,43 @@ void cpp_function_def(Return (*f)(Args...), const scope& s, const name& n, const
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
 void cpp_function_def(Func&& f, const scope& s, const name& n, const Extra&... extra) {
-    tenon::bind::define<Target>(std::forward<Func>(f), tenon::bind::signature_of<Func>(nullptr), s, n,
-                                extra...);
+    const tenon::bind::signature_of<Func> signature = nullptr;
+    tenon::bind::define<Target>(std::forward<Func>(f), signature, s, n, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...), const scope& s, const name& n, const Extra&... extra) {
-    cpp_function_def<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), s, n,
-                             extra...);
+    cpp_function_def(tenon::bind::of_object<Target>(f), s, n, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const name& n,
                       const Extra&... extra) {
-    cpp_function_def<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), s, n,
-                             extra...);
+    cpp_function_def(tenon::bind::of_object<Target>(f), s, n, extra...);
 }
 
 // The same for what stands behind a property: a function without a name, which begins with the object. The
 // empty docstring says nothing, but that this is not to come here again.
 
 template <typename Target = void, typename Return, typename... Args, typename... Extra>
-    requires tenon::bind::takes_arrays<Args...>
+    requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (*f)(Args...), const is_method& m, const Extra&... extra) {
     return tenon::bind::make_function<Target>(nullptr, f, f, "", m, extra...);
 }
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
-    requires tenon::bind::takes_arrays_by<tenon::bind::signature_of<Func>>
+    requires tenon::bind::takes_arrays<tenon::bind::signature_of<Func>>
 object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(nullptr, std::forward<Func>(f),
-                                              tenon::bind::signature_of<Func>(nullptr), "", m, extra...);
+    const tenon::bind::signature_of<Func> signature = nullptr;
+    return tenon::bind::make_function<Target>(nullptr, std::forward<Func>(f), signature, "", m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
-    requires tenon::bind::takes_arrays<Args...>
+    requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...), const is_method& m, const Extra&... extra) {
-    return cpp_function<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), m,
-                                extra...);
+    return cpp_function(tenon::bind::of_object<Target>(f), m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
-    requires tenon::bind::takes_arrays<Args...>
+    requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...) const, const is_method& m, const Extra&... extra) {
-    return cpp_function<Target>(tenon::bind::of_object<tenon::bind::bound_class<Target, Class>>(f), m,
-                                extra...);
+    return cpp_function(tenon::bind::of_object<Target>(f), m, extra...);
 }
 
 namespace detail {
@@ -329,13 +317,7 @@ struct type_caster<P> : tenon::bind::kept_item<P> {
 
 /// What `tensor::own` gives, as a result: an error is raised.
 template <>
-struct type_caster<tenon::result<tenon::tensor>> {
-    using Value = tenon::result<tenon::tensor>;
-    static constexpr auto Name = const_name("tenon.Tensor");
-    static handle from_cpp(Value&& t, rv_policy, cleanup_list*) noexcept {
-        return tenon::bind::to_python<tenon::tensor>(std::move(t));
-    }
-};
+struct type_caster<tenon::result<tenon::tensor>> : type_caster<tenon::tensor> {};
 
 }  // namespace detail
 }  // namespace nanobind

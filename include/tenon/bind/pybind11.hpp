@@ -63,41 +63,45 @@ struct pybind11_annotation<tensor> {
     return answer == loading::done;
 }
 
-/// A parameter that is lent to the function for the length of the call.
-template <class P>
-struct lent : slot<P> {
-    static constexpr auto name = pybind11_annotation<P>::taken;
+/// Room for a parameter that is lent to the function for the length of the call.
+template <class Arg>
+struct lent : slot<std::remove_cvref_t<Arg>> {
+    static constexpr auto name = pybind11_annotation<std::remove_cvref_t<Arg>>::taken;
     lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
-    bool load(pybind11::handle src, bool convert) { return is_loaded(slot<P>::load(src.ptr(), convert)); }
+    bool load(pybind11::handle src, bool convert) {
+        return is_loaded(slot<std::remove_cvref_t<Arg>>::load(src.ptr(), convert));
+    }
+    [[nodiscard]] Arg&& pass() noexcept { return static_cast<Arg&&>(this->value()); }
 };
+/// Room for another one, which is pybind11's own business; and whether loading it took more than a look.
+template <class Arg>
+class watched {
+    using T = std::remove_cvref_t<Arg>;
+    static constexpr bool takes_any =
+        is_one_of<T, pybind11::object, pybind11::handle, pybind11::args, pybind11::kwargs>;
+    static constexpr bool reads_plain_values = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
 
-/// What is known of an argument after it was loaded: all of one that is lent; of the others, which are
-/// pybind11's own business, whether that took more than a look.
-template <class P>
-[[nodiscard]] slot<P>& room_of(lent<P>& caster, pybind11::handle) noexcept {
-    return caster;
-}
-template <class Caster>
-[[nodiscard]] foreign_room room_of(Caster&, pybind11::handle) noexcept {
-    return {true};
-}
-template <class T>
-[[nodiscard]] foreign_room room_of(pyb::type_caster<T>&, pybind11::handle src) noexcept {
-    constexpr bool reads_plain_values = std::is_arithmetic_v<T> || std::is_same_v<T, std::string>;
-    constexpr bool takes_any = std::is_same_v<T, pybind11::object> || std::is_same_v<T, pybind11::handle> ||
-                               std::is_same_v<T, pybind11::args> || std::is_same_v<T, pybind11::kwargs>;
-    return {!takes_any && !(reads_plain_values && is_plain_value(src.ptr()))};
-}
+public:
+    static constexpr auto name = pyb::make_caster<Arg>::name;
+    bool load(pybind11::handle src, bool convert) {
+        if constexpr (reads_plain_values) ran_code_ = !is_plain_value(src.ptr());
+        return caster_.load(src, convert);
+    }
+    [[nodiscard]] bool ran_code() const noexcept { return !takes_any && ran_code_; }
+    [[nodiscard]] decltype(auto) pass() { return pyb::cast_op<Arg>(std::move(caster_)); }
+
+private:
+    pyb::make_caster<Arg> caster_;
+    bool ran_code_ = true;
+};
+template <class Arg>
+using room_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<Arg>, watched<Arg>>;
 
 /// A result, or the pending exception: pybind11 would put one of its own before it.
 [[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
     if (made == nullptr) throw pybind11::error_already_set();
     return made;
 }
-
-template <class Arg>
-using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<std::remove_cvref_t<Arg>>,
-                                      pyb::make_caster<Arg>>;
 
 /// The C function behind a function object of pybind11's, or null.
 [[nodiscard]] inline PyMethodDef* definition_of(PyObject* function) noexcept {
@@ -119,10 +123,8 @@ using caster_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent
     for (std::size_t i = 0; i < all.size(); ++i) {
         parameter& p = all[i];
         if (types != nullptr) p.type = types[i];
-        if (function.has_kwargs && i + 1 == all.size())
-            p.stars = 2;
-        else if (function.has_args && i == function.nargs_pos)
-            p.stars = 1;
+        const bool is_last = i + 1 == all.size(), is_behind_named = i == function.nargs_pos;
+        p.stars = function.has_kwargs && is_last ? 2 : function.has_args && is_behind_named ? 1 : 0;
         p.is_keyword_only = i >= function.nargs_pos;
         if (p.stars != 0) continue;
         if (named < function.args.size()) {
@@ -226,21 +228,15 @@ template <typename... Args>
     requires(tenon::bind::mentions_arrays<std::remove_cvref_t<Args>> || ...)
 class argument_loader<Args...> {
     using indices = std::index_sequence_for<Args...>;
-    template <typename Arg>
-    using is_args = is_same_or_base_of<args, intrinsic_t<Arg>>;
-    template <typename Arg>
-    using is_kwargs = is_same_or_base_of<kwargs, intrinsic_t<Arg>>;
-    static constexpr auto kwargs_pos = constexpr_last<is_kwargs, Args...>();
-    static_assert(kwargs_pos == -1 || kwargs_pos == static_cast<int>(sizeof...(Args)) - 1,
-                  "py::kwargs is only permitted as the last argument of a function");
+    template <typename Arg, typename Base>
+    static constexpr bool is = is_same_or_base_of<Base, intrinsic_t<Arg>>::value;
+    /// What pybind11 makes of *args and **kwargs, whatever the others are.
+    using others = argument_loader<std::conditional_t<is<Args, args> || is<Args, kwargs>, Args, int>...>;
 
 public:
-    static constexpr bool has_kwargs = kwargs_pos != -1;
-    static constexpr int args_pos = constexpr_last<is_args, Args...>();
-    static_assert(args_pos == -1 || args_pos == constexpr_first<is_args, Args...>(),
-                  "py::args cannot be specified more than once");
-
-    static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::caster_for<Args>::name)...);
+    static constexpr bool has_kwargs = others::has_kwargs;
+    static constexpr int args_pos = others::args_pos;
+    static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::room_for<Args>::name)...);
 
     bool load_args(function_call& call) {
         if constexpr ((tenon::bind::contains_arrays<std::remove_cvref_t<Args>> || ...)) {
@@ -265,38 +261,28 @@ public:
 
 private:
     bool load_noted(function_call& call) {
-        if (!load_all(call, indices{}))
+        std::size_t next = 0;
+        const auto load = [&](auto& room) {
+            const std::size_t i = next++;
+            return room.load(call.args[i], call.args_convert[i]);
+        };
+        if (!std::apply([&](auto&... rooms) { return (load(rooms) && ...); }, rooms_))
             return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
-        if (!settle_all(call, indices{})) throw error_already_set();
+        if (!std::apply([](auto&... rooms) { return tenon::bind::settle_rooms(rooms...); }, rooms_))
+            throw error_already_set();
         return true;
-    }
-    template <std::size_t... I>
-    bool load_all(function_call& call, std::index_sequence<I...>) {
-        return (std::get<I>(casters_).load(call.args[I], call.args_convert[I]) && ...);
-    }
-    template <std::size_t... I>
-    bool settle_all(function_call& call, std::index_sequence<I...>) {
-        const auto all = [](auto&&... rooms) { return tenon::bind::settle_rooms(rooms...); };
-        return all(tenon::bind::detail::room_of(std::get<I>(casters_), call.args[I])...);
     }
     template <typename Guard, typename Func, std::size_t... I>
     decltype(auto) run(Func& f, std::index_sequence<I...>) {
         try {
             [[maybe_unused]] Guard guard{};
-            return f(pass<Args>(std::get<I>(casters_))...);
+            return f(std::get<I>(rooms_).pass()...);
         } catch (const tenon::py::python_error&) {  // the guard, which may have let go of the GIL, is gone
             throw error_already_set();
         }
     }
-    template <typename Arg, typename Caster>
-    static decltype(auto) pass(Caster& caster) {
-        if constexpr (tenon::bind::is_slotted<std::remove_cvref_t<Arg>>)
-            return static_cast<Arg&&>(caster.value());
-        else
-            return cast_op<Arg>(std::move(caster));
-    }
 
-    std::tuple<tenon::bind::detail::caster_for<Args>...> casters_;
+    std::tuple<tenon::bind::detail::room_for<Args>...> rooms_;
 };
 
 /// A result; and an array or a tensor in a list, a tuple or a dict.
@@ -318,13 +304,7 @@ public:
 
 /// What `tensor::own` gives, as a result: an error is raised.
 template <>
-class type_caster<tenon::result<tenon::tensor>> {
-public:
-    static constexpr auto name = const_name("tenon.Tensor");
-    static handle cast(tenon::result<tenon::tensor>&& t, return_value_policy, handle) {
-        return tenon::bind::detail::or_throw(tenon::bind::to_python<tenon::tensor>(std::move(t)));
-    }
-};
+class type_caster<tenon::result<tenon::tensor>> : public type_caster<tenon::tensor> {};
 
 }  // namespace pybind11::detail
 
