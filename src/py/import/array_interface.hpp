@@ -31,15 +31,17 @@ struct interface_fields {
         return true;
     }
     /// From what must be a dictionary called `name`, of a version that we know.
-    [[nodiscard]] outcome read_dict(PyObject* dict, const char* name, const char* unknown_version,
-                                    long& stated) noexcept {
+    [[nodiscard]] outcome read_dict(PyObject* dict, const char* name) noexcept {
         if (!PyDict_Check(dict)) return malformed(name, "it is not a dictionary");
         if (!read(dict, true)) return outcome::raised;
-        stated = version && PyLong_Check(version.get()) ? PyLong_AsLong(version.get()) : 0;
+        if (version && PyLong_Check(version.get())) stated_version = PyLong_AsLong(version.get());
         PyErr_Clear();
-        if (stated == 2 || stated == 3) return outcome::taken;
-        return refused("version", unknown_version, std::max(stated, 0L), 3);
+        if (stated_version == 2 || stated_version == 3) return outcome::taken;
+        return refused("version", "only versions 2 and 3 of this interface are known",
+                       std::max(stated_version, 0L), 3);
     }
+
+    long stated_version = 0;
 };
 
 /// What an interface says, checked as far as it goes without looking at memory. Shape and strides (in
@@ -212,10 +214,7 @@ struct interface_description {
     if (a.plan.array_interface != attribute_place::nowhere) {
         if (!read_attribute(a.obj, a.here.array_interface, dict)) return outcome::raised;
     }
-    long version = 0;
-    if (dict)
-        return fields.read_dict(dict.get(), "__array_interface__",
-                                "only versions 2 and 3 of the array interface are known", version);
+    if (dict) return fields.read_dict(dict.get(), "__array_interface__");
     // Version 2 had no dictionary: each field is an attribute of its own.
     if (a.plan.array_typestr == attribute_place::nowhere) return outcome::absent;
     if (!fields.read(a.obj, false)) return outcome::raised;

@@ -53,11 +53,7 @@ namespace tenon::py::cuda_array_interface {
     if (!read_attribute(a.obj, a.here.cuda_array_interface, dict)) return outcome::raised;
     if (!dict) return outcome::absent;
     array_interface::interface_fields fields;
-    long version = 0;
-    if (const outcome r =
-            fields.read_dict(dict.get(), "__cuda_array_interface__",
-                             "only versions 2 and 3 of the CUDA array interface are known", version);
-        r != outcome::taken)
+    if (const outcome r = fields.read_dict(dict.get(), "__cuda_array_interface__"); r != outcome::taken)
         return r;
 
     array_interface::interface_description said;
@@ -72,7 +68,8 @@ namespace tenon::py::cuda_array_interface {
     a.out.set_device(*where);
     if (a.options.stream == -1 || a.out.looking || a.out.empty()) return outcome::taken;
     // From here on code of others may run: the GIL is let go of.
-    if (auto ordered = order(version, *stream, a.options, a.out); !ordered) return a.give_up(ordered.error());
+    if (auto ordered = order(fields.stated_version, *stream, a.options, a.out); !ordered)
+        return a.give_up(ordered.error());
     // The producer does not wait for the consumer's stream, or does not say which one is its own: it gets its
     // memory back when that is done.
     if (*stream == nullptr || !gpu::is_same_stream(*where, *stream, a.out.stream()))
