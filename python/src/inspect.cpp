@@ -114,16 +114,15 @@ template <class... Args>
 /// (rung, answer, reason or None) of each that was tried.
 [[nodiscard]] ref list_of(const py::detail::refusals& told) {
     ref list = ref::take(PyList_New(0));
-    told.for_each([&](py::detail::rung_id r, py::outcome::kind answer, const error* why) {
+    for (const py::detail::refusals::answer& each : told.all()) {
         static constexpr const char* words[] = {"taken", "absent", "refused", "raised"};
-        const py::detail::rung_text& text = py::detail::rung_texts[static_cast<std::size_t>(r)];
-        const std::string reason = why != nullptr                  ? why->message()
-                                   : answer == py::outcome::absent ? text.absent
-                                                                   : "";
-        const ref line = ref::take(
-            Py_BuildValue("(ssN)", text.name, words[static_cast<int>(answer)], text_or_none(reason)));
+        const std::string reason = each.why() != nullptr              ? each.why()->message()
+                                   : each.came == py::outcome::absent ? each.asked->absent
+                                                                      : "";
+        const ref line = ref::take(Py_BuildValue(
+            "(ssN)", each.asked->name, words[static_cast<int>(each.came.is())], text_or_none(reason)));
         if (list && (!line || PyList_Append(list.get(), line.get()) != 0)) list = ref();
-    });
+    }
     return list;
 }
 
@@ -237,7 +236,7 @@ PyObject* inspect_object(PyObject*, PyObject* obj) noexcept try {
     got.looking = true;
     py::detail::refusals told;
     ref refusal;
-    const bool taken = py::detail::climb(obj, {}, false, got, nullptr, &told);
+    const bool taken = py::detail::climb(obj, {}, false, got, &told);
     if (!taken) {
         if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         refusal = py::pending_exception();

@@ -49,14 +49,11 @@ enum class sight : unsigned char {
     if (py::numpy::is_array(obj))
         return py::numpy::still_shows(obj, taken, writable) ? sight::same : sight::changed;
     const py::type_plan* const plan = py::known_plan(Py_TYPE(obj));
-    if (plan == nullptr || plan->table == nullptr || !plan->only_fills || plan->guards.flags == nullptr ||
-        plan->guards.asked || plan->table->dltensor_from_py_object_no_sync == nullptr)
-        return sight::unclear;
+    if (plan == nullptr || !plan->lends_plainly() || plan->guards.flags == nullptr) return sight::unclear;
     const py::torch_flags& flags = *plan->guards.flags;
     if (flags.is_mode_in_force()) return sight::unclear;
     py::acquired now;
-    const py::outcome got =
-        py::exchange::detail::call_borrow(obj, py::exchange::detail::terms_of(*plan), now);
+    const py::outcome got = py::exchange::call_borrow(obj, py::exchange::terms_of(*plan), true, now);
     if (got == py::outcome::raised) PyErr_Clear();
     const bool still = got == py::outcome::taken && is_same_memory(now, taken) &&
                        !flags.is_lazy(obj, now.dtype().is_complex()) &&

@@ -86,96 +86,54 @@ namespace tenon::py::dlpack {
 /// The number to pass, or nullopt to pass none. Host memory has no streams, and a copy to the host is
 /// synchronised by the producer. An accelerator's consumer always says its stream: what `None` means differs
 /// between libraries. Without one of its own it names the default stream: 1 on CUDA, 0 on ROCm.
-[[nodiscard]] inline std::optional<std::intptr_t> stream_argument(
-    std::optional<device> producer, std::optional<device> target,
-    std::optional<std::intptr_t> consumer) noexcept {
-    if (target && target->is_host_accessible()) return std::nullopt;
-    if (producer && producer->has_streams())
-        return consumer ? *consumer : static_cast<std::intptr_t>(producer->is_cuda() ? 1 : 0);
+[[nodiscard]] inline std::optional<std::intptr_t> stream_argument(std::optional<device> producer,
+                                                                  const import_options& options) noexcept {
+    if (options.to && options.to->is_host_accessible()) return std::nullopt;
+    if (producer && producer->has_streams()) return options.stream.value_or(producer->is_cuda() ? 1 : 0);
     // A device of unknown stream rules: only what the caller said.
-    if (producer && producer->is_host_accessible()) return std::nullopt;
-    return consumer;
+    return producer && producer->is_host_accessible() ? std::nullopt : options.stream;
 }
 
-/// The keyword arguments of one call, in vectorcall form.
-class keyword_arguments {
-public:
-    keyword_arguments(PyObject* self, const interpreter& names) noexcept : names_(names) { args_[1] = self; }
-
-    /// A value that is not there, with an exception set, fails the call.
-    void add(PyObject* name, ref value) noexcept {
-        failed_ |= !value;
-        keys_[count_] = name;
-        args_[2 + count_] = value.get();
-        values_[count_++] = std::move(value);
-    }
-    [[nodiscard]] ref run(attribute_place place, bool& found) noexcept {
-        ref keywords;
-        found = true;
-        if (failed_) return {};
-        if (count_ == 1 && keys_[0] == names_.max_version) {
-            keywords = ref::borrow(names_.only_max_version);
-        } else if (count_ == 1 && keys_[0] == names_.stream) {
-            keywords = ref::borrow(names_.only_stream);
-        } else if (count_ > 0) {
-            keywords = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count_)));
-            if (!keywords) return {};
-            for (std::size_t i = 0; i < count_; ++i) {
-                Py_INCREF(keys_[i]);
-                PyTuple_SET_ITEM(keywords.get(), static_cast<Py_ssize_t>(i), keys_[i]);
-            }
-        }
-        return call_protocol_method(place, names_.dlpack, args_ + 1, keywords.get(), found);
-    }
-
-private:
-    static constexpr std::size_t most = 4;
-    const interpreter& names_;
-    PyObject* args_[2 + most] = {};  // [0] is scratch the callee may use, [1] the object
-    PyObject* keys_[most] = {};
-    ref values_[most];
-    std::size_t count_ = 0;
-    bool failed_ = false;
-};
-
-/// Which keywords a call carries.
-struct call_shape {
-    bool modern;  ///< max_version, dl_device and copy may be passed
-    bool stream;  ///< the stream is passed, where the device has any
-    bool copy;    ///< copy is passed, if the caller said anything of it
-    bool device;  ///< dl_device is passed, if the data is said to be elsewhere than it is wanted
-};
-
-/// `where` is the device that the producer states, `options` what it is to be told.
+/// `where` is the device that the producer states, `options` what it is to be told: in the `modern` dialect
+/// all of it, else the stream alone.
 [[nodiscard]] inline ref call_dlpack(const attempt& a, const import_options& options,
-                                     std::optional<device> where, call_shape shape, bool& found) noexcept {
+                                     std::optional<device> where, bool modern, bool with_stream,
+                                     bool& found) noexcept {
+    static constexpr std::size_t most = 4;
     const interpreter& names = a.here;
-    keyword_arguments given(a.obj, names);
-    if (shape.modern) {
-        given.add(names.max_version, ref::borrow(names.our_version));
+    PyObject* args[2 + most] = {nullptr, a.obj};  // the first is scratch the callee may use
+    PyObject* keys[most] = {};
+    ref values[most];
+    std::size_t count = 0;
+    bool failed = false;
+    const auto add = [&](PyObject* name, ref value) {
+        failed |= !value;
+        keys[count] = name;
+        args[2 + count] = value.get();
+        values[count++] = std::move(value);
+    };
+    if (modern) {
+        add(names.max_version, ref::borrow(names.our_version));
         // A device is asked for only when the data is not said to be there already.
-        if (shape.device && options.to && where != options.to)
-            given.add(names.dl_device, ref::take(Py_BuildValue("(ii)", options.to->type, options.to->id)));
-        if (shape.copy && options.copy)
-            given.add(names.copy, ref::borrow(*options.copy ? Py_True : Py_False));
+        if (options.to && where != options.to)
+            add(names.dl_device, ref::take(Py_BuildValue("(ii)", options.to->type, options.to->id)));
+        if (options.copy) add(names.copy, ref::borrow(*options.copy ? Py_True : Py_False));
     }
-    const auto to = shape.device ? options.to : std::nullopt;
-    if (const auto number = stream_argument(where, to, options.stream); number && shape.stream)
-        given.add(names.stream, ref::take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(*number))));
-    return given.run(a.plan.dlpack, found);
-}
+    const auto stream = with_stream ? stream_argument(where, options) : std::nullopt;
+    if (stream) add(names.stream, ref::take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(*stream))));
 
-/// Changes what has been learned of a type, if the plan the call was made by is still there (an object may
-/// change its class meanwhile); for the other threads, too.
-template <class Change>
-void learn(const attempt& a, Change&& change) noexcept {
-    type_plan* const plan = find_plan_of(a.obj);
-    if (plan == nullptr || plan->type != a.plan.type || plan->tag != a.plan.tag) return;
-    change(plan->route);
-    remember_plan(*plan);
-}
-inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept {
-    learn(a, [&](route& r) { r.dialect = dialect; });
+    found = true;
+    ref keywords;
+    if (count == 1) {
+        keywords = ref::borrow(modern ? names.only_max_version : names.only_stream);
+    } else if (count > 1) {
+        keywords = ref::take(PyTuple_New(static_cast<Py_ssize_t>(count)));
+        for (std::size_t i = 0; keywords && i < count; ++i)
+            PyTuple_SET_ITEM(keywords.get(), static_cast<Py_ssize_t>(i), ref::borrow(keys[i]).release());
+        failed |= !keywords;
+    }
+    return failed ? ref()
+                  : call_protocol_method(a.plan.dlpack, names.dlpack, args + 1, keywords.get(), found);
 }
 
 /// Memory that the driver here can copy.
@@ -184,41 +142,42 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
 }
 
 /// The capsule, asked for once, or twice when the first call met a producer that does not know the keywords.
-[[nodiscard]] inline ref request_capsule(const attempt& a, const import_options& options,
+[[nodiscard]] inline ref request_capsule(const attempt& a, import_options options,
                                          std::optional<device> where, bool& found) noexcept {
     const dlpack_dialect dialect = a.plan.route.dialect;
-    call_shape shape{dialect != dlpack_dialect::ancient, true, true, true};
-    ref capsule = call_dlpack(a, options, where, shape, found);
-    if (!found) return {};
-    if (capsule) {
-        if (dialect == dlpack_dialect::unknown) remember_dialect(a, dlpack_dialect::modern);
-        return capsule;
-    }
+    const auto speaks = [&](dlpack_dialect known) { learn(a, [&](route& r) { r.dialect = known; }); };
+    bool modern = dialect != dlpack_dialect::ancient;
+    ref capsule = call_dlpack(a, options, where, modern, true, found);
+    if (capsule && dialect == dlpack_dialect::unknown) speaks(dlpack_dialect::modern);
+    if (capsule || !found) return capsule;
     // TypeError itself means "unknown keyword" from an old producer (and anything at all from a careless
     // one); RuntimeError is TensorFlow's answer to a stream. A copy that the producer will not make, of
     // memory that can be reached from here, we make ourselves. One step back, then the producer has had its
     // say.
     if (PyErr_ExceptionMatches(PyExc_RecursionError) != 0) return {};  // no word about the call
-    const bool has_stream = stream_argument(where, options.to, options.stream).has_value();
+    const bool is_answer = PyErr_ExceptionMatches(PyExc_Exception) != 0;
+    const bool has_stream = stream_argument(where, options).has_value();
+    bool with_stream = true;
     const bool unknown_keyword = dialect == dlpack_dialect::unknown && PyErr_Occurred() == PyExc_TypeError;
-    if (unknown_keyword)
-        shape.modern = false;
-    else if (options.wants_host() && options.copy != false && where && is_gpu(*where) &&
-             PyErr_ExceptionMatches(PyExc_Exception) != 0)
-        shape.device = shape.copy = false;
-    else if (options.copy == true && where && (where->is_host_accessible() || is_gpu(*where)) &&
-             PyErr_ExceptionMatches(PyExc_Exception) != 0)
-        shape.copy = false;
-    else if (has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0)
-        shape.stream = false;
-    else
+    if (unknown_keyword) {
+        modern = false;
+    } else if (is_answer && options.wants_host() && options.copy != false && where && is_gpu(*where)) {
+        options.to.reset();
+        options.copy.reset();
+    } else if (is_answer && options.copy == true && where &&
+               (where->is_host_accessible() || is_gpu(*where))) {
+        options.copy.reset();
+    } else if (has_stream && PyErr_ExceptionMatches(PyExc_RuntimeError) != 0) {
+        with_stream = false;
+    } else {
         return {};
+    }
     ref first = pending_exception();
-    capsule = call_dlpack(a, options, where, shape, found);
+    capsule = call_dlpack(a, options, where, modern, with_stream, found);
     if (!capsule)
         chain_behind(std::move(first));
     else if (unknown_keyword)
-        remember_dialect(a, dlpack_dialect::ancient);
+        speaks(dlpack_dialect::ancient);
     return capsule;
 }
 
@@ -279,17 +238,16 @@ inline void remember_dialect(const attempt& a, dlpack_dialect dialect) noexcept 
 /// or does not answer so: then it is asked as any other.
 [[nodiscard]] inline outcome take_by_stream_alone(attempt& a) noexcept {
     const bool asks_library = a.plan.stream_of != nullptr && !a.options.stream;
-    keyword_arguments given(a.obj, a.here);
-    given.add(a.here.stream, ref::take(PyLong_FromSsize_t(asks_library ? -1 : a.options.stream.value_or(1))));
+    import_options told = a.options;
+    if (asks_library) told.stream = -1;
     bool found = false;
-    ref capsule = given.run(a.plan.dlpack, found);
+    ref capsule = call_dlpack(a, told, device{abi::device_code::cuda, 0}, false, true, found);
     if (!capsule) {
         if (PyErr_Occurred() != nullptr && is_no_answer_pending()) return outcome::raised;
         PyErr_Clear();
         if (!asks_library) learn(a, [](route& r) { r.on_cuda = false; });
         return outcome::absent;
     }
-    import_options told = a.options;
     told.trust_legacy = true;  // whether its arrays can be written to is known
     const outcome got = take_and_drop(a, std::move(capsule), told);
     return got == outcome::taken ? note_stream(a, asks_library) : got;

@@ -8,23 +8,10 @@
 
 namespace tenon::py::exchange {
 
-/// What becomes of a tensor that requires grad.
-enum class grad_rule : unsigned char {
-    ignored,    ///< it is lent for reading
-    noted,      ///< it comes out read-only
-    forbidden,  ///< it was to be written to
-};
-
-/// What the guards said.
-enum class verdict : unsigned char {
-    allowed,
-    needs_grad,  ///< allowed, and it requires grad
-    forbidden,   ///< an exception is set
-};
-
 namespace detail {
 
-TENON_COLD [[nodiscard]] inline outcome call_failed(const char* problem) noexcept {
+TENON_COLD [[nodiscard]] inline outcome call_failed(
+    const char* problem = "the call failed without an exception") noexcept {
     if (PyErr_Occurred() != nullptr) return outcome::raised;
     return refused("exchange table", problem);
 }
@@ -42,24 +29,21 @@ TENON_HOT [[nodiscard]] inline bool succeeds(Function function, PyObject* obj, O
     }
 }
 
-inline constexpr const char* silent_failure = "the call failed without an exception";
-
-/// What may not be taken is raised here and now: no later rung may have a try, since PyTorch's own
-/// `__dlpack__` lets negative views pass.
-TENON_COLD inline verdict forbid(const error& e) noexcept {
+/// What may not be taken is raised here and now, and this is false: no later rung may have a try, since
+/// PyTorch's own `__dlpack__` lets negative views pass.
+TENON_COLD inline bool forbid(const error& e) noexcept {
     raise(e, "tenon: cannot take this tensor: ");
-    return verdict::forbidden;
+    return false;
 }
-TENON_COLD inline verdict forbid_lazy(bool conjugate) noexcept {
+TENON_COLD inline bool forbid_lazy(bool conjugate) noexcept {
     return forbid(conjugate
                       ? refused("data", "a conjugate view: its memory holds other numbers than it shows")
                             .with_advice("call .resolve_conj() first")
                       : refused("data", "a negative view: its memory holds other numbers than it shows")
                             .with_advice("call .resolve_neg() first"));
 }
-/// Of a tensor that requires grad, where that matters.
-[[nodiscard]] inline verdict judge_grad(grad_rule grad) noexcept {
-    if (grad == grad_rule::noted) return verdict::needs_grad;
+TENON_COLD inline bool judge_grad(bool writable, bool* needs_grad) noexcept {
+    if (!writable) return *needs_grad = true;
     return forbid(refused("data", "it requires grad, so it may not be written to from outside")
                       .with_advice("pass .detach(), or take it for reading only"));
 }
@@ -67,45 +51,43 @@ TENON_COLD inline verdict forbid_lazy(bool conjugate) noexcept {
 }  // namespace detail
 
 /// Asks the object by its attributes, where they must be, whether its memory holds what it shows, and whether
-/// it may be written to. Runs foreign code: whatever was borrowed is stale afterwards, and so may the answers
-/// be. `ask_flags` has the last word where it can.
-[[nodiscard]] inline verdict ask_guards(PyObject* obj, const tensor_guards guards, grad_rule grad,
-                                        const interpreter& names) noexcept {
-    if (!guards.asked) return verdict::allowed;
+/// it may be written to, if it is to be; else `needs_grad` notes that it requires grad, where somebody wants
+/// to know. False with an exception set. Runs foreign code: whatever was borrowed is stale afterwards, and so
+/// may the answers be. `ask_flags` has the last word where it can.
+[[nodiscard]] inline bool ask_guards(const attempt& a, bool* needs_grad = nullptr) noexcept {
+    const tensor_guards& guards = a.plan.guards;
+    if (!guards.asked) return true;
     const nesting_level level;
-    if (!level) return verdict::forbidden;
-    if (const int lazy = guards.conjugate.ask(obj, names.is_conj); lazy != 0)
-        return lazy > 0 ? detail::forbid_lazy(true) : verdict::forbidden;
-    if (const int lazy = guards.negative.ask(obj, names.is_neg); lazy != 0)
-        return lazy > 0 ? detail::forbid_lazy(false) : verdict::forbidden;
-    const int needed = grad != grad_rule::ignored ? guards.requires_grad.ask(obj, names.requires_grad) : 0;
-    if (needed < 0) return verdict::forbidden;
-    return needed > 0 ? detail::judge_grad(grad) : verdict::allowed;
+    if (!level) return false;
+    if (const int lazy = guards.conjugate.ask(a.obj, a.here.is_conj); lazy != 0)
+        return lazy > 0 && detail::forbid_lazy(true);
+    if (const int lazy = guards.negative.ask(a.obj, a.here.is_neg); lazy != 0)
+        return lazy > 0 && detail::forbid_lazy(false);
+    if (!a.writable && needs_grad == nullptr) return true;
+    const int needed = guards.requires_grad.ask(a.obj, a.here.requires_grad);
+    return needed == 0 || (needed > 0 && detail::judge_grad(a.writable, needs_grad));
 }
 
 /// The same of what is known without running anything: to be asked right beside what it is asked about.
-TENON_HOT [[nodiscard]] inline verdict ask_flags(PyObject* obj, const torch_flags* flags, grad_rule grad,
-                                                 bool may_be_complex = true) noexcept {
-    if (flags == nullptr) return verdict::allowed;
+TENON_HOT [[nodiscard]] inline bool ask_flags(PyObject* obj, const torch_flags* flags, bool writable,
+                                              bool* needs_grad = nullptr,
+                                              bool may_be_complex = true) noexcept {
+    if (flags == nullptr) return true;
     if (flags->is_lazy(obj, may_be_complex)) [[unlikely]]
         return detail::forbid_lazy(flags->is_conjugate(obj));
-    if (grad != grad_rule::ignored && flags->requires_grad(obj)) [[unlikely]]
-        return detail::judge_grad(grad);
-    return verdict::allowed;
+    if ((writable || needs_grad != nullptr) && flags->requires_grad(obj)) [[unlikely]]
+        return detail::judge_grad(writable, needs_grad);
+    return true;
 }
 
-namespace detail {
-
-/// What a call of the table needs of a plan, read off it before foreign code runs: the plan may be another
-/// type's afterwards.
+/// What a call of the table needs of a plan.
 struct table_terms {
     const abi::exchange_api* table = nullptr;
     const torch_flags* flags = nullptr;
     bool immutable = false;
-    bool only_fills = false;  ///< PyTorch's own, which neither runs code nor succeeds with an exception set
 };
 TENON_HOT [[nodiscard]] inline table_terms terms_of(const type_plan& plan) noexcept {
-    return {plan.table, plan.guards.flags, plan.immutable, plan.only_fills};
+    return {plan.table, plan.guards.flags, plan.immutable};
 }
 
 /// The terms of `torch.Tensor` itself, the class of most tensors: no plan has to be looked for. The class is
@@ -119,10 +101,8 @@ public:
         out = terms_;
         return true;
     }
-    /// Notes a plan, if it is one of that class, by which its objects can be borrowed without being asked.
     static void note(const type_plan& plan) noexcept {
-        if (!is_used || plan.tag == 0 || !plan.only_fills || plan.guards.asked ||
-            !plan.guards.torch->is_plain(plan.type) || plan.table->dltensor_from_py_object_no_sync == nullptr)
+        if (!is_used || plan.tag == 0 || !plan.lends_plainly() || !plan.guards.torch->is_plain(plan.type))
             return;
         tag_ = plan.tag;
         terms_ = terms_of(plan);
@@ -140,47 +120,17 @@ private:
     TENON_PRIVATE static inline constinit table_terms terms_{};
 };
 
-/// A tensor that is asked of a table: whose, on which terms, and what becomes of its gradient.
-struct loan {
-    PyObject* obj;
-    table_terms terms;
-    tensor_guards guards;
-    grad_rule grad;
-    interpreter& home;
-    acquired& out;
-};
-
-[[nodiscard]] inline outcome own_once(const loan& l) noexcept {
-    abi::managed_tensor_versioned* managed = nullptr;
-    const auto function = l.terms.table->managed_tensor_from_py_object_no_sync;
-    if (function == nullptr) return call_failed(null_function);
-    if (!succeeds(function, l.obj, &managed)) return call_failed(silent_failure);
-    if (managed == nullptr) return call_failed("the call succeeded without a tensor");
-    // Ours from here on, errors included.
-    keep_alive owner = py::detail::keep_managed(managed, true, &l.home);
-    if (PyErr_Occurred() != nullptr) return outcome::raised;
-    const verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
-    if (told == verdict::forbidden) return outcome::raised;
-    const auto seen = foreign::describe(managed, true);
-    if (!seen) return seen.error();
-    const std::uint64_t flags = l.terms.immutable ? seen->flags | abi::flag::read_only : seen->flags;
-    if (auto admitted = l.out.admit({seen->tensor, flags, seen->version}); !admitted) return admitted;
-    l.out.add_marks(tenon::detail::marks_of(managed));
-    if (told == verdict::needs_grad) l.out.mark_gradient();
-    if (!note_current_stream(l.terms.table->current_work_stream, false, l.out)) return outcome::raised;
-    l.out.owner = std::move(owner);
-    return outcome::taken;
-}
-
-/// A call of the borrowing function, and nothing else.
-TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, table_terms terms, acquired& out) noexcept {
+/// A call of the borrowing function, and nothing else. PyTorch's own only `fills` a struct in: it neither
+/// runs code nor succeeds with an exception set.
+TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, const table_terms& terms, bool fills,
+                                                   acquired& out) noexcept {
     abi::dl_tensor t{};
     const auto function = terms.table->dltensor_from_py_object_no_sync;
     if (function == nullptr) [[unlikely]]  // it was there before others ran
-        return call_failed(null_function);
-    if (!succeeds(function, obj, &t, terms.only_fills)) [[unlikely]]
-        return call_failed(silent_failure);
-    if (!terms.only_fills) [[unlikely]] {
+        return detail::call_failed(detail::null_function);
+    if (!detail::succeeds(function, obj, &t, fills)) [[unlikely]]
+        return detail::call_failed();
+    if (!fills) {
         out.ran_code = true;
         if (PyErr_Occurred() != nullptr) return outcome::raised;
     }
@@ -190,31 +140,41 @@ TENON_HOT [[nodiscard]] inline outcome call_borrow(PyObject* obj, table_terms te
     return outcome::taken;
 }
 
-TENON_COLD [[nodiscard]] inline outcome call_borrow_again(PyObject* obj, table_terms terms,
-                                                          acquired& out) noexcept {
-    return call_borrow(obj, terms, out);
+/// Borrows on these terms alone, of a type that `lends_plainly`, without asking the object anything: nothing
+/// is kept, nothing is allocated.
+TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, const table_terms& terms, bool writable,
+                                                      acquired& out) noexcept {
+    if (const outcome got = call_borrow(obj, terms, true, out); got != outcome::taken) [[unlikely]]
+        return got;
+    if (out.device().has_streams() && !note_current_stream(terms.table->current_work_stream, true, out))
+        [[unlikely]]
+        return outcome::raised;
+    const bool allowed = ask_flags(obj, terms.flags, writable, nullptr, out.dtype().is_complex());
+    return allowed ? outcome::taken : outcome::raised;
 }
 
-/// Notes the stream that the library works on. A function that we do not know may run anything: what it lent
-/// before is stale then, and borrowed once more.
-TENON_COLD [[nodiscard]] inline outcome note_stream_borrowed(PyObject* obj, table_terms terms,
-                                                             acquired& out) noexcept {
-    if (!note_current_stream(terms.table->current_work_stream, terms.only_fills, out)) return outcome::raised;
-    if (terms.only_fills) return outcome::taken;
+namespace detail {
+
+TENON_COLD [[nodiscard]] inline outcome call_borrow(attempt& a) noexcept {
+    return exchange::call_borrow(a.obj, terms_of(a.plan), a.plan.only_fills, a.out);
+}
+
+/// A borrowing call, with the stream that the library works on.
+[[nodiscard]] inline outcome borrow_once(attempt& a) noexcept {
+    acquired& out = a.out;
+    const outcome first = call_borrow(a);
+    if (first != outcome::taken || !out.device().has_streams()) return first;
+    if (!note_current_stream(a.plan.table->current_work_stream, a.plan.only_fills, out))
+        return outcome::raised;
+    if (a.plan.only_fills) return outcome::taken;
+    // A function that we do not know may run anything: what was lent is stale, and borrowed once more.
     const device where = out.device();
     void* const stream = out.stream();
-    if (const outcome got = call_borrow_again(obj, terms, out); got != outcome::taken) return got;
+    if (const outcome got = call_borrow(a); got != outcome::taken) return got;
     if (out.device() != where)
         return refused("device", "the tensor was moved while it was imported", out.device(), where);
     out.set_stream(stream);
     return outcome::taken;
-}
-
-/// A borrowing call, with the stream, for whoever is in no hurry.
-TENON_COLD [[nodiscard]] inline outcome borrow_once(PyObject* obj, table_terms terms,
-                                                    acquired& out) noexcept {
-    const outcome got = call_borrow_again(obj, terms, out);
-    return got == outcome::taken && out.device().has_streams() ? note_stream_borrowed(obj, terms, out) : got;
 }
 
 /// How often something is taken anew that changed while it was looked at.
@@ -228,23 +188,47 @@ TENON_COLD inline outcome keeps_changing() noexcept {
 
 /// Borrows, and asks whether that is what it shows. Asking by attributes runs foreign code, and a borrowed
 /// struct is good only until then: it is borrowed a second time, and must be the same.
-TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
-    acquired& out = l.out;
+[[nodiscard]] inline outcome borrow_guarded(attempt& a, bool* needs_grad) noexcept {
+    acquired& out = a.out;
     for (int round = 0; round < most_rounds; ++round) {
-        outcome got = borrow_once(l.obj, l.terms, out);
+        outcome got = borrow_once(a);
         if (got != outcome::taken) return got;
         const void* const data = out.data();
         const std::int64_t size = out.size();
-        const verdict asked = ask_guards(l.obj, l.guards, l.grad, l.home);
-        if (asked == verdict::forbidden) return outcome::raised;
-        if (l.guards.asked) got = borrow_once(l.obj, l.terms, out);
+        if (!ask_guards(a, needs_grad)) return outcome::raised;
+        if (a.plan.guards.asked) got = borrow_once(a);
         if (got != outcome::taken) return got;
-        const verdict told = ask_flags(l.obj, l.terms.flags, l.grad);
-        if (told == verdict::forbidden) return outcome::raised;
-        if (asked == verdict::needs_grad || told == verdict::needs_grad) out.mark_gradient();
+        if (!ask_flags(a.obj, a.plan.guards.flags, a.writable, needs_grad)) return outcome::raised;
         if (out.data() == data && out.size() == size) return outcome::taken;
     }
     return keeps_changing();
+}
+
+/// Takes the managed struct that the table gives. What must be asked by attributes is not asked.
+[[nodiscard]] inline outcome own_once(attempt& a, bool* needs_grad) noexcept {
+    abi::managed_tensor_versioned* managed = nullptr;
+    const auto function = a.plan.table->managed_tensor_from_py_object_no_sync;
+    if (function == nullptr) return call_failed(null_function);
+    if (!succeeds(function, a.obj, &managed)) return call_failed();
+    if (managed == nullptr) return call_failed("the call succeeded without a tensor");
+    // Ours from here on, errors included.
+    keep_alive owner = py::detail::keep_managed(managed, true, &a.here);
+    if (PyErr_Occurred() != nullptr || !ask_flags(a.obj, a.plan.guards.flags, a.writable, needs_grad))
+        return outcome::raised;
+    const auto seen = foreign::describe(managed, true);
+    if (!seen) return seen.error();
+    const std::uint64_t flags = a.plan.immutable ? seen->flags | abi::flag::read_only : seen->flags;
+    if (auto admitted = a.out.admit({seen->tensor, flags, seen->version}); !admitted) return admitted;
+    a.out.add_marks(tenon::detail::marks_of(managed));
+    if (!note_current_stream(a.plan.table->current_work_stream, false, a.out)) return outcome::raised;
+    a.out.owner = std::move(owner);
+    return outcome::taken;
+}
+[[nodiscard]] inline outcome own_guarded(attempt& a, bool* needs_grad) noexcept {
+    const outcome got = own_once(a, needs_grad);
+    if (got != outcome::taken || ask_guards(a, needs_grad)) return got;
+    a.out.owner.reset();
+    return outcome::raised;
 }
 
 /// Whether every byte that the tensor reaches lies there.
@@ -257,15 +241,6 @@ TENON_COLD [[nodiscard]] inline outcome borrow_guarded(const loan& l) noexcept {
            static_cast<std::uint64_t>(*above) <= there.size - (begin - there.address);
 }
 
-/// Refuses a tensor whose storage has been made smaller than it (`storage.resize_`), if it is on a device
-/// where what a storage shows is known to be its memory.
-TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
-    if (!where.is_host_accessible() && !where.has_streams()) return false;
-    (void)forbid(refused("data", "the tensor reaches beyond its storage, which was made smaller")
-                     .with_advice("resize the storage back, or pass a new tensor"));
-    return true;
-}
-
 /// Borrows, and keeps the storage behind the tensor alive. The managed struct of PyTorch's table keeps the
 /// tensor instead, which `t.data = ...`, `t.set_()` and `module.to()` point to other memory, freeing what we
 /// were given.
@@ -274,24 +249,30 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
 /// (a collector's finalizers, another thread): what counts is that the memory lies in the storage that is
 /// held, whatever the tensor points to by now. Where that cannot be said (an object that is no storage, or
 /// one that does not show addresses), the table's owning call has to do.
-[[nodiscard]] inline outcome own_storage(const loan& l) noexcept {
+[[nodiscard]] inline outcome own_storage(attempt& a, bool* needs_grad) noexcept {
+    const torch_library& torch = *a.plan.guards.torch;
     std::optional<torch_library::memory> last;
     const void* last_data = nullptr;
     for (int round = 0; round < most_rounds; ++round) {
-        const ref storage = l.guards.torch->storage_of(l.obj, l.home);
-        if (!storage) return call_failed(silent_failure);
-        const outcome got = borrow_guarded(l);
-        if (got != outcome::taken) return got;
-        const auto owned = l.guards.torch->memory_of(storage.get(), l.home);
-        if (!owned) return own_once(l);
-        if (l.out.empty() || lies_in(l.out, *owned)) {
-            l.out.owner = py::detail::keep_object(storage.get(), &l.home);
+        const ref storage = torch.storage_of(a.obj, a.here);
+        if (!storage) return call_failed();
+        if (const outcome got = borrow_guarded(a, needs_grad); got != outcome::taken) return got;
+        const auto owned = torch.memory_of(storage.get(), a.here);
+        if (!owned) return own_once(a, needs_grad);
+        if (a.out.empty() || lies_in(a.out, *owned)) {
+            a.out.owner = py::detail::keep_object(storage.get(), &a.here);
             return outcome::taken;
         }
-        if (owned == last && l.out.data() == last_data)  // not another's: it is like that
-            return reaches_beyond(l.out.device()) ? outcome(outcome::raised) : own_once(l);
+        if (owned == last && a.out.data() == last_data) {  // not another's: it is like that
+            // Where what a storage shows is its memory, it has been made smaller (`storage.resize_`).
+            const device where = a.out.device();
+            if (!where.is_host_accessible() && !where.has_streams()) return own_once(a, needs_grad);
+            (void)forbid(refused("data", "the tensor reaches beyond its storage, which was made smaller")
+                             .with_advice("resize the storage back, or pass a new tensor"));
+            return outcome::raised;
+        }
         last = owned;
-        last_data = l.out.data();
+        last_data = a.out.data();
     }
     return keeps_changing();
 }
@@ -300,72 +281,37 @@ TENON_COLD [[nodiscard]] inline bool reaches_beyond(device where) noexcept {
 
 /// Keeps the storage of a tensor besides what it was lent by (its `__dlpack__`), which keeps the tensor
 /// alone: see `own_storage`. Memory that does not lie in it is somebody else's. False with an exception set.
-TENON_COLD [[nodiscard]] inline bool keep_storage(PyObject* obj, const torch_library& torch,
-                                                  interpreter& home, acquired& out) noexcept try {
-    if (out.empty() || !out.owner) return true;
-    ref storage = torch.storage_of(obj, home);
-    const auto owned = storage ? torch.memory_of(storage.get(), home) : std::nullopt;
+[[nodiscard]] inline bool keep_storage(attempt& a) noexcept try {
+    const torch_library* const torch = a.plan.guards.torch;
+    if (torch == nullptr || a.out.empty() || !a.out.owner) return true;
+    ref storage = torch->storage_of(a.obj, a.here);
+    const auto owned = storage ? torch->memory_of(storage.get(), a.here) : std::nullopt;
     if (!forget_answer()) return false;
-    if (owned && detail::lies_in(out, *owned))
-        out.owner = py::detail::keep_array(std::move(storage), std::move(out.owner), &home);
+    if (owned && detail::lies_in(a.out, *owned))
+        a.out.owner = py::detail::keep_array(std::move(storage), std::move(a.out.owner), &a.here);
     return true;
 } catch (...) {
     raise_caught();
     return false;
 }
 
-/// Whether the objects of a type that has a table can be borrowed by it. The borrowed struct has no flags:
-/// whoever wants to write must see them, unless the library never sets one. Where lending runs code, what was
-/// lent may be gone by then: it is kept instead.
-TENON_HOT [[nodiscard]] inline bool lends(const type_plan& plan, bool writable) noexcept {
-    return (plan.only_fills || !(writable || plan.genuine_table)) &&
-           plan.table->dltensor_from_py_object_no_sync != nullptr;
-}
-
 /// Takes a tensor by the table of its type, asking what must be asked: borrowed if it can be and need not be
-/// kept, else owned, and read-only then if it requires grad.
-TENON_COLD [[nodiscard]] inline outcome take_carefully(PyObject* obj, const type_plan& plan, bool writable,
-                                                       acquired& out) noexcept {
-    out.ran_code = true;
-    interpreter* const home = interpreter::current();
-    if (home == nullptr) return outcome::raised;
-    const bool borrows = !out.owning && lends(plan, writable);
-    const bool has_storage = plan.genuine_table && plan.table->dltensor_from_py_object_no_sync != nullptr;
-    const grad_rule grad = writable ? grad_rule::forbidden : borrows ? grad_rule::ignored : grad_rule::noted;
-    // Copies: foreign code runs.
-    const detail::loan l{obj, detail::terms_of(plan), plan.guards, grad, *home, out};
-    if (borrows) return detail::borrow_guarded(l);
-    if (has_storage) return detail::own_storage(l);
-    const outcome got = detail::own_once(l);
-    if (got != outcome::taken) return got;
-    const verdict asked = ask_guards(obj, l.guards, l.grad, *home);
-    if (asked == verdict::needs_grad) out.mark_gradient();
-    if (asked != verdict::forbidden) return got;
-    out.owner.reset();
-    return outcome::raised;
-}
-
-/// Borrows on these terms alone, without asking the object anything, where its type `lends` and has no guards
-/// that must be asked: nothing is kept, nothing is allocated.
-TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, detail::table_terms terms, bool writable,
-                                                      acquired& out) noexcept {
-    outcome got = detail::call_borrow(obj, terms, out);
-    if (got == outcome::taken && out.device().has_streams()) [[unlikely]]
-        got = detail::note_stream_borrowed(obj, terms, out);
-    if (got != outcome::taken) [[unlikely]]
-        return got;
-    const grad_rule grad = writable ? grad_rule::forbidden : grad_rule::ignored;
-    // Another's table may show complex numbers as something else.
-    const bool may_be_complex = !terms.only_fills || out.dtype().is_complex();
-    return ask_flags(obj, terms.flags, grad, may_be_complex) == verdict::forbidden ? outcome::raised
-                                                                                   : outcome::taken;
-}
-
+/// kept, else owned, and read-only then if it requires grad. A borrowed struct has no flags: whoever wants to
+/// write must see them, unless the library never sets one. Where lending runs code, what was lent may be gone
+/// by then: it is kept instead.
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
-    if (a.plan.table_fault != nullptr) return refused("exchange table", a.plan.table_fault);
-    if (a.plan.table == nullptr || !a.host_will_do()) return outcome::absent;
-    const outcome got = take_carefully(a.obj, a.plan, a.writable, a.out);
-    return got == outcome::taken ? py::detail::follow(a) : got;
+    const type_plan& plan = a.plan;
+    if (plan.table_fault != nullptr) return refused("exchange table", plan.table_fault);
+    if (plan.table == nullptr || !a.host_will_do()) return outcome::absent;
+    const bool can_lend = plan.table->dltensor_from_py_object_no_sync != nullptr;
+    const bool lends = can_lend && !a.out.owning && (plan.only_fills || !(a.writable || plan.genuine_table));
+    bool needs_grad = false;
+    outcome got = lends                            ? detail::borrow_guarded(a, nullptr)
+                  : can_lend && plan.genuine_table ? detail::own_storage(a, &needs_grad)
+                                                   : detail::own_guarded(a, &needs_grad);
+    if (got != outcome::taken) return got;
+    if (needs_grad) a.out.mark_gradient();
+    return py::detail::follow(a);
 }
 
 }  // namespace tenon::py::exchange

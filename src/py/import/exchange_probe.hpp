@@ -66,8 +66,9 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
     return address;
 }
 
-/// How far along the MRO the class that defines `name` is; -1 when none does.
-[[nodiscard]] inline Py_ssize_t definition_depth(PyTypeObject* type, PyObject* name) noexcept {
+/// Whether a class that comes before the one that brought the table, along the MRO, has a `__dlpack__` of its
+/// own.
+[[nodiscard]] inline bool is_overridden(PyTypeObject* type, PyObject* dlpack, PyObject* table) noexcept {
     const ref mro = ref::borrow(type->tp_mro);  // a key's __eq__ may give the type another one
     const Py_ssize_t n = mro && PyTuple_Check(mro.get()) ? PyTuple_GET_SIZE(mro.get()) : 0;
     for (Py_ssize_t i = 0; i < n; ++i) {
@@ -77,11 +78,13 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
 #else
         const ref dict = ref::borrow(base->tp_dict);
 #endif
-        const int found = dict ? call::dict_contains(dict.get(), name) : 0;
-        if (found > 0) return i;
-        if (found < 0) PyErr_Clear();
+        for (PyObject* const name : {table, dlpack}) {
+            const int found = dict ? call::dict_contains(dict.get(), name) : 0;
+            if (found > 0) return name == dlpack;
+            if (found < 0) PyErr_Clear();
+        }
     }
-    return -1;
+    return false;
 }
 
 }  // namespace detail
@@ -96,8 +99,7 @@ inline void probe(PyTypeObject* type, const interpreter& names, type_plan& plan)
             detail::published_pointer(attribute.get(), name == names.exchange_api_1_2);
         if (published == nullptr) continue;
         // A subclass that overrides `__dlpack__` below the class that brought the table means the override.
-        const Py_ssize_t method = detail::definition_depth(type, names.dlpack);
-        if (method >= 0 && method < detail::definition_depth(type, name)) {
+        if (detail::is_overridden(type, names.dlpack, name)) {
             plan.table_fault = "the type overrides __dlpack__ of the class that has the table";
             return;
         }

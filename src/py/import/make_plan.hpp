@@ -61,7 +61,7 @@ namespace tenon::py::detail {
     }
     if (PyErr_Occurred() != nullptr) return false;
     remember_plan(plan);
-    exchange::detail::common_terms::note(plan);
+    exchange::common_terms::note(plan);
     return true;
 }
 

@@ -9,7 +9,7 @@
 // references.
 #pragma once
 
-#include "type_plan.hpp"
+#include "attempt.hpp"
 
 namespace tenon::py {
 
@@ -187,6 +187,16 @@ inline void remember_plan(const type_plan& plan) noexcept {
     if (plan.tag == 0) return;
     detail::place_for(plan.type) = plan;
     detail::shared_plans::note(plan);
+}
+
+/// Changes what has been learned of a type, if the plan the import was begun by is still there (an object may
+/// change its class meanwhile); for the other threads, too.
+template <class Change>
+void learn(const attempt& a, Change&& change) noexcept {
+    type_plan* const plan = find_plan_of(a.obj);
+    if (plan == nullptr || plan->type != a.plan.type || plan->tag != a.plan.tag) return;
+    change(plan->route);
+    remember_plan(*plan);
 }
 
 }  // namespace tenon::py
