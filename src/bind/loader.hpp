@@ -34,28 +34,20 @@ enum class sight : unsigned char {
     changed,
 };
 
-/// Two descriptions of the same elements in the same memory.
-[[nodiscard]] inline bool is_same_memory(const tensor_ref& a, const tensor_ref& b) noexcept {
-    if (a.dtype() != b.dtype() || a.device() != b.device() || !std::ranges::equal(a.shape(), b.shape()))
-        return false;
-    for (std::size_t i = 0; i < a.shape().size(); ++i)
-        if (a.shape(i) > 1 && a.stride(i) != b.stride(i)) return false;
-    return a.empty() || a.data() == b.data();
-}
-
 /// Looks at an object again that was borrowed as `taken`: at NumPy's struct, or by the exchange table of a
 /// library that is known to do no more than fill a struct in.
 [[nodiscard]] inline sight look_again(PyObject* obj, const tensor_ref& taken, bool writable) noexcept {
     if (py::numpy::is_array(obj))
         return py::numpy::still_shows(obj, taken, writable) ? sight::same : sight::changed;
-    const py::type_plan* const plan = py::known_plan(Py_TYPE(obj));
+    if constexpr (py::detail::finding_runs_code) return sight::unclear;
+    const py::type_plan* const plan = py::find_plan_of(obj);
     if (plan == nullptr || !plan->lends_plainly() || plan->guards.flags == nullptr) return sight::unclear;
     const py::torch_flags& flags = *plan->guards.flags;
     if (flags.is_mode_in_force()) return sight::unclear;
     py::acquired now;
     const py::outcome got = py::exchange::call_borrow(obj, py::exchange::terms_of(*plan), true, now);
     if (got == py::outcome::raised) PyErr_Clear();
-    const bool still = got == py::outcome::taken && is_same_memory(now, taken) &&
+    const bool still = got == py::outcome::taken && py::is_same_memory(now, taken) &&
                        !flags.is_lazy(obj, now.dtype().is_complex()) &&
                        (!writable || !flags.requires_grad(obj));
     return still ? sight::same : sight::changed;
@@ -288,7 +280,7 @@ struct loader {
         py::acquired now;
         now.owning = true;
         if (!py::detail::acquire(a.source_, writable, now)) return false;
-        if (is_same_memory(now, got) && (!writable || !now.is_read_only())) {
+        if (py::is_same_memory(now, got) && (!writable || !now.is_read_only())) {
             got.owner = std::move(now.owner);
             note_what_is_kept();
         } else {

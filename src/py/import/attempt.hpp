@@ -63,10 +63,30 @@ struct attempt {
     }
 };
 
+/// Changes what has been learned of a type, if the plan the import was begun by is still there (an object may
+/// change its class meanwhile); for the other threads, too.
+template <class Change>
+void learn(const attempt& a, Change&& change) noexcept {
+    type_plan* const plan = find_plan_of(a.obj);
+    if (plan == nullptr || plan->type != a.plan.type || plan->tag != a.plan.tag) return;
+    change(plan->route);
+    remember_plan(*plan);
+}
+
 /// A description whose shape and strides are not in it.
 [[nodiscard]] inline abi::dl_tensor without_axes(void* data, std::int32_t ndim, dtype type,
                                                  device where = {}) noexcept {
     return {data, where.to_abi(), ndim, type.to_abi(), nullptr, nullptr, 0};
+}
+
+/// Whether both describe the same elements in the same memory.
+[[nodiscard]] inline bool is_same_memory(const tensor_ref& a, const tensor_ref& b) noexcept {
+    if (a.dtype() != b.dtype() || a.device() != b.device() || !std::ranges::equal(a.shape(), b.shape()))
+        return false;
+    if (a.empty()) return true;
+    for (std::size_t i = 0; i < a.shape().size(); ++i)
+        if (a.shape(i) > 1 && a.stride(i) != b.stride(i)) return false;
+    return a.data() == b.data();
 }
 
 namespace detail {

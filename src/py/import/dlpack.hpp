@@ -3,7 +3,6 @@
 #pragma once
 
 #include "placing.hpp"
-#include "plan_cache.hpp"
 
 namespace tenon::py::dlpack {
 
@@ -256,7 +255,7 @@ namespace tenon::py::dlpack {
 /// Calls `__dlpack_device__` and `__dlpack__` and takes the capsule over.
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
     if (a.plan.dlpack == attribute_place::nowhere) return outcome::absent;
-    if (a.plan.dtype_first) {
+    if (a.plan.library != nullptr && a.plan.library->dtype_first) {
         if (const outcome known = check_dtype_name(a.obj); known != outcome::taken) return known;
     }
     const import_options& options = a.options;

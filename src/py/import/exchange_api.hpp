@@ -4,7 +4,6 @@
 
 #include "exchange_probe.hpp"
 #include "placing.hpp"
-#include "plan_cache.hpp"
 
 namespace tenon::py::exchange {
 

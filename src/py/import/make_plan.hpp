@@ -16,7 +16,12 @@ namespace tenon::py::detail {
 [[nodiscard]] inline bool make_plan(PyTypeObject* type, interpreter& here, type_plan& plan) noexcept {
     plan = type_plan{};
     plan.type = type;
-    date_plan(plan, here);
+    // Dated before it is looked at, so that a change in the middle leaves the plan out of date.
+    plan.seen_dlpack = ref::take(call::type_attr(type, here.dlpack)).get();  // gives the type its tag, too
+    plan.seen_table = ref::take(call::type_attr(type, here.exchange_api)).get();
+    plan.tag = version_tag(type);
+    plan.interpreter = PyInterpreterState_Get();
+    plan.departures = interpreter::departures();
     exchange::probe(type, here, plan);
     numpy::probe(type, here, plan);
     if (PyErr_Occurred() != nullptr) return false;  // interrupted
@@ -38,7 +43,6 @@ namespace tenon::py::detail {
         plan.arrow_first = has_class_named(type, row->arrow_rather_for);
         plan.buffer_first = row->buffer_first && plan.has_buffer;
         plan.route.prefer_buffer = plan.buffer_first;
-        plan.dtype_first = row->dtype_first;
         // A subclass may have a `__dlpack__` of its own.
         const bool is_their_own = library_of_class(type) == row;
         // What only restricts is believed of any class that bears the name; the rest of the library's alone.
@@ -72,7 +76,7 @@ TENON_COLD [[nodiscard]] inline bool look_at_class(PyObject* obj, interpreter& h
     static constexpr int most = 8;
     for (int i = 0; i < most; ++i) {
         type = class_of(obj);
-        if (const type_plan* const known = find_plan(as_type(type)))
+        if (const type_plan* const known = find_plan_of(obj))
             plan = *known;
         else if (!make_plan(as_type(type), here, plan))
             return false;

@@ -2,7 +2,7 @@
 // to have that layout.
 #pragma once
 
-#include "buffer.hpp"
+#include "array_interface.hpp"
 
 namespace tenon::py::numpy {
 
@@ -19,74 +19,78 @@ TENON_COLD [[nodiscard]] inline std::optional<dtype> extension_type(const numpy_
     return named;
 }
 
+/// An element type that no tensor can have, and what to do instead.
+struct inexpressible_type {
+    int number;
+    const char* problem;
+    const char* advice;
+};
+inline constexpr const char* elements_are_text = "the elements are text";
+inline constexpr const char* elements_are_times = "the elements are times";
+inline constexpr const char* elements_are_long = "the elements are long doubles, which differ by machine";
+TENON_PRIVATE inline constexpr inexpressible_type inexpressible_types[] = {
+    {numpy_abi::object_type, "the elements are Python objects", "convert it first (a.astype('float64'))"},
+    {numpy_abi::void_type, "the elements are structures, or bytes without a type",
+     "hand over one field (a['name']), or the bytes (a.copy().view('uint8'))"},
+    {numpy_abi::bytes_type, elements_are_text, "convert it to numbers first"},
+    {numpy_abi::text_type, elements_are_text, "convert it to numbers first"},
+    {numpy_abi::string_type, elements_are_text, "convert it to numbers first"},
+    {numpy_abi::time_type, elements_are_times, "hand over their numbers (a.view('int64'))"},
+    {numpy_abi::duration_type, elements_are_times, "hand over their numbers (a.view('int64'))"},
+    {numpy_abi::long_double_type, elements_are_long, "convert it first (a.astype('float64'))"},
+    {numpy_abi::complex_long_double_type, elements_are_long, "convert it first (a.astype('complex128'))"},
+};
+
 /// Why a descriptor that is neither has no DLPack type; nullopt for one we do not know, of which NumPy may
 /// know more.
 TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const numpy_abi::descriptor* d) noexcept {
     if (d->byteorder == numpy_abi::swapped_order) return format_error("dtype", format_fault::byte_swapped);
-    switch (d->type_num) {
-        case numpy_abi::object_type:
-            return refused("dtype", "the elements are Python objects")
-                .with_advice("convert it first (a.astype('float64'))");
-        case numpy_abi::void_type:
-            return refused("dtype", "the elements are structures, or bytes without a type")
-                .with_advice("hand over one field (a['name']), or the bytes (a.copy().view('uint8'))");
-        case numpy_abi::bytes_type:
-        case numpy_abi::text_type:
-        case numpy_abi::string_type:
-            return refused("dtype", "the elements are text").with_advice("convert it to numbers first");
-        case numpy_abi::time_type:
-        case numpy_abi::duration_type:
-            return refused("dtype", "the elements are times")
-                .with_advice("hand over their numbers (a.view('int64'))");
-        case numpy_abi::long_double_type:
-        case numpy_abi::complex_long_double_type:
-            if (sizeof(long double) == sizeof(double)) return std::nullopt;
-            return refused("dtype", "the elements are long doubles, which differ by machine")
-                .with_advice(d->type_num == numpy_abi::long_double_type
-                                 ? "convert it first (a.astype('float64'))"
-                                 : "convert it first (a.astype('complex128'))");
-        default:
-            return std::nullopt;
-    }
+    const auto* const row = std::ranges::find(inexpressible_types, d->type_num, &inexpressible_type::number);
+    const bool is_known = row != std::end(inexpressible_types) &&
+                          (row->problem != elements_are_long || sizeof(long double) != sizeof(double));
+    if (!is_known) return std::nullopt;
+    return refused("dtype", row->problem).with_advice(row->advice);
 }
 
-/// Whether the struct of an array says what the array says of itself: (itself, dtype, address, type number,
-/// shape, strides, typestr, whether it is writeable), of two axes.
-[[nodiscard]] inline bool struct_agrees(PyObject* said, PyTypeObject* ndarray) noexcept {
-    PyObject *sample = nullptr, *descr = nullptr;
-    unsigned long long address = 0;
-    int number = 0, writeable = 0;
-    Py_ssize_t shape[2], strides[2];
-    const char* typestr = nullptr;
-    const bool read =
-        PyTuple_CheckExact(said) && foreign_code([&] {
-            return PyArg_ParseTuple(said, "OOKi(nn)(nn)sp", &sample, &descr, &address, &number, &shape[0],
-                                    &shape[1], &strides[0], &strides[1], &typestr, &writeable);
-        });
-    if (!read || Py_TYPE(sample) != ndarray) return false;
+/// Reads the struct of an array whose elements are of a type that is known, and keeps nothing. Runs no code
+/// of others.
+[[nodiscard]] inline outcome read(const numpy_abi::array* a, dtype type, acquired& out) noexcept {
+    if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
+    const auto shift = static_cast<std::uint8_t>(std::countr_zero(type.itemsize()));
+    const std::uint64_t padded = type.is_subbyte() ? abi::flag::subbyte_padded : 0;
+    std::int64_t steps = 0;
+    const auto ok = out.admit_axes({numpy_abi::describe(a, type), numpy_abi::flags_of(a) | padded},
+                                   numpy_abi::axes_of(a, shift, steps));
+    if (!ok) return ok;
+    if (numpy_abi::are_whole(steps, shift)) return outcome::taken;
+    return check_steps(out.shape(), a->strides, type.itemsize());
+}
+
+/// Whether the struct of an array of two axes says what its array interface does.
+[[nodiscard]] inline bool struct_agrees(PyObject* sample, PyObject* descr, interpreter& here) noexcept {
     const auto* a = reinterpret_cast<const numpy_abi::array*>(sample);
     // A pointer is followed only once it is seen to be what it should.
     if (reinterpret_cast<PyObject*>(a->descr) != descr || a->nd != 2) return false;
-    const parsed_format parsed = dtype_from_typestr(typestr);
-    return reinterpret_cast<std::uintptr_t>(a->data) == address && a->descr->type_num == number &&
-           std::ranges::equal(std::span(a->dimensions, 2), shape) &&
-           std::ranges::equal(std::span(a->strides, 2), strides) && parsed.fault == format_fault::none &&
-           parsed.type == numpy_abi::plain_type(a->descr).type &&
-           ((a->flags & numpy_abi::flag_writeable) != 0) == (writeable != 0);
+    const dtype type = numpy_abi::plain_type(a->descr).type;
+    type_plan plan;
+    plan.array_interface = attribute_place::anywhere;
+    const import_options options;
+    acquired shown, said;
+    attempt asked{sample, plan, options, false, here, said};
+    return type.bits != 0 && read(a, type, shown) == outcome::taken &&
+           array_interface::take(asked) == outcome::taken && is_same_memory(shown, said) &&
+           shown.is_read_only() == said.is_read_only();
 }
 
 /// Makes a few arrays (sliced, reversed, frozen, of every plain type) and compares struct and interface.
-[[nodiscard]] inline bool layout_holds(PyObject* numpy, PyTypeObject* ndarray) noexcept {
+[[nodiscard]] inline bool layout_holds(PyObject* numpy, PyTypeObject* ndarray, interpreter& here) noexcept {
     static constexpr const char* program = R"(
 samples = []
 for letter in "?bBhHiIlLqQfdFDe":
     part = numpy.zeros((4, 3), letter)[1:, ::-2]
     frozen = part[:]
     frozen.flags.writeable = False
-    for a, writeable in (part, True), (frozen, False):
-        said = a.__array_interface__
-        address, typestr = said["data"][0], said["typestr"]
-        samples.append((a, a.dtype, address, a.dtype.num, said["shape"], a.strides, typestr, writeable))
+    samples += [(part, part.dtype), (frozen, frozen.dtype)]
 swapped = numpy.zeros(2, numpy.dtype("i4").newbyteorder())
 )";
     if (PyType_Check(ndarray) == 0 || ndarray->tp_basicsize < Py_ssize_t{sizeof(numpy_abi::array)})
@@ -98,8 +102,11 @@ swapped = numpy.zeros(2, numpy.dtype("i4").newbyteorder())
         Py_TYPE(swapped.get()) != ndarray)
         return false;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(samples.get()); ++i) {
-        const ref said = ref::borrow(PyList_GET_ITEM(samples.get(), i));
-        if (!struct_agrees(said.get(), ndarray)) return false;
+        const ref pair = ref::borrow(PyList_GET_ITEM(samples.get(), i));
+        if (!PyTuple_CheckExact(pair.get()) || PyTuple_GET_SIZE(pair.get()) != 2) return false;
+        PyObject* const sample = PyTuple_GET_ITEM(pair.get(), 0);
+        if (Py_TYPE(sample) != ndarray || !struct_agrees(sample, PyTuple_GET_ITEM(pair.get(), 1), here))
+            return false;
     }
     const auto* other_order = reinterpret_cast<const numpy_abi::array*>(swapped.get());
     return numpy_abi::plain_type(other_order->descr).type.bits == 0;
@@ -117,7 +124,7 @@ swapped = numpy.zeros(2, numpy.dtype("i4").newbyteorder())
     if (here.numpy_layout.load(std::memory_order_acquire) == 0) {
         const ref numpy = ref::take(call::imported_module("numpy"));
         ref ndarray = numpy ? ref::take(call::attr(numpy.get(), "ndarray")) : ref();
-        const bool holds = ndarray && layout_holds(numpy.get(), as_type(ndarray));
+        const bool holds = ndarray && layout_holds(numpy.get(), as_type(ndarray), here);
         // An interrupt is not an answer: it is left standing, and the question open.
         if (!forget_answer()) return nullptr;
         // Kept for good: an object that calls itself NumPy may let go of it.
@@ -156,32 +163,21 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
 /// not know (NumPy's own `__dlpack__` may).
 [[nodiscard]] inline outcome take(PyObject* obj, interpreter* home, acquired& out) noexcept {
     const auto* a = reinterpret_cast<const numpy_abi::array*>(obj);
-    std::uint64_t flags = numpy_abi::flags_of(a);
-    numpy_abi::numbered_type element = numpy_abi::plain_type(a->descr);
-    if (element.type.bits == 0) {
+    dtype type = numpy_abi::plain_type(a->descr).type;
+    if (type.bits == 0) {
         out.ran_code = true;
         const ref descr = ref::borrow(reinterpret_cast<PyObject*>(a->descr));
         const auto extension = extension_type(a->descr);
-        flags = numpy_abi::flags_of(a);  // what was asked may have changed them, and the dtype
         if (reinterpret_cast<PyObject*>(a->descr) != descr.get()) return outcome::absent;
         if (!extension) {
             const auto reason = inexpressible(a->descr);
             return reason ? outcome(*reason) : outcome::absent;
         }
-        element = {*extension, static_cast<std::uint8_t>(std::countr_zero(extension->itemsize()))};
-        if (extension->is_subbyte()) flags |= abi::flag::subbyte_padded;
+        type = *extension;
     }
-    if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
-    std::int64_t steps = 0;
-    const auto ok = out.admit_axes({numpy_abi::describe(a, element.type), flags},
-                                   numpy_abi::axes_of(a, element.shift, steps));
-    if (!ok) return ok;
-    if (!numpy_abi::are_whole(steps, element.shift)) {
-        const auto whole = check_steps(out.shape(), a->strides, std::int64_t{1} << element.shift);
-        if (!whole) return whole;
-    }
-    if (out.owning) out.owner = detail::keep_object(obj, home);
-    return outcome::taken;
+    const outcome got = read(a, type, out);
+    if (got == outcome::taken && out.owning) out.owner = detail::keep_object(obj, home);
+    return got;
 }
 [[nodiscard]] inline outcome take(attempt& a) noexcept {
     return a.plan.numpy_struct && a.host_will_do() ? take(a.obj, &a.here, a.out) : outcome::absent;
@@ -199,19 +195,13 @@ inline void probe(PyTypeObject* type, interpreter& here, type_plan& plan) noexce
 
 /// Whether an array, which `is_array`, still shows what was read of it before, and may still be written to if
 /// that is asked. Runs no code of others.
-[[nodiscard]] inline bool still_shows(PyObject* obj, const tensor_ref& read, bool writable) noexcept {
+[[nodiscard]] inline bool still_shows(PyObject* obj, const tensor_ref& before, bool writable) noexcept {
     const auto* a = reinterpret_cast<const numpy_abi::array*>(obj);
-    if (a->nd != read.ndim() || (writable && numpy_abi::flags_of(a) != 0)) return false;
-    for (std::size_t i = 0; i < read.shape().size(); ++i)
-        if (a->dimensions[i] != read.shape(i)) return false;
-    const numpy_abi::numbered_type element = numpy_abi::plain_type(a->descr);
-    if (element.type.bits != 0 ? element.type != read.dtype()
-                               : numpy_abi::type_by_name(a->descr) != read.dtype())
-        return false;
-    if (read.empty()) return true;  // whatever it points to is not read
-    for (std::size_t i = 0; i < read.shape().size(); ++i)
-        if (read.shape(i) > 1 && a->strides[i] != read.stride(i) * read.itemsize()) return false;
-    return a->data == read.data();
+    const dtype plain = numpy_abi::plain_type(a->descr).type;
+    const auto type = plain.bits != 0 ? plain : numpy_abi::type_by_name(a->descr);
+    acquired now;
+    return type && read(a, *type, now) == outcome::taken && is_same_memory(now, before) &&
+           !(writable && now.is_read_only());
 }
 
 }  // namespace tenon::py::numpy

@@ -1,4 +1,12 @@
-// src/py/import/type_plan.hpp: what is known of a Python type's protocols.
+// src/py/import/type_plan.hpp: what is known of a Python type's protocols, and remembered until the type
+// changes: a few plans by each thread, which finds them without a lock, and all by the process, so that no
+// thread makes again what another has made.
+//
+// An entry is keyed by the type's address and its version tag. CPython gives a type a new tag whenever the
+// type or a base of it is modified, and never gives a tag twice, so an entry cannot outlive what it
+// describes: not when the type dies and another takes its address, not when a protocol attribute is added
+// later. Tags are unique per interpreter, so entries of heap types also name the interpreter. Entries hold no
+// references.
 #pragma once
 
 #include "../library/all.hpp"
@@ -121,13 +129,11 @@ struct type_plan {
     PyTypeObject* type = nullptr;
     const library_row* library = nullptr;  ///< that it comes from, if that is known
     unsigned tag = 0;
-    unsigned departures = 0;  ///< with the address below, the interpreter of a heap type
+    unsigned departures = 0;  ///< with the address below, the interpreter
     PyInterpreterState* interpreter = nullptr;
-    bool any_interpreter = false;  ///< a static type: the same in all of them
-    bool numpy_struct = false;     ///< NumPy's struct, of the layout we know
+    bool numpy_struct = false;  ///< NumPy's struct, of the layout we know
     bool has_buffer = false;
     bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
-    bool dtype_first = false;    ///< `__dlpack__` must not be called before `dtype.name` is known to be sound
     bool buffer_first = false;   ///< its route may prefer buffers
     bool genuine_table = false;  ///< the table is PyTorch's own: what it lends is writable
     bool only_fills = false;     ///< and lending runs no code of others: a struct is filled in
@@ -158,5 +164,149 @@ struct type_plan {
         return only_fills && !guards.asked && table->dltensor_from_py_object_no_sync != nullptr;
     }
 };
+
+// --- remembered -------------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// The thread's own: a type has four places, of which it is looked for in one of its own first.
+inline constexpr std::size_t plan_ways = 4;
+inline constexpr std::size_t plan_slots = 32;
+struct thread_plans {
+    type_plan at[plan_slots];
+    unsigned turn = 0;  ///< whose place is taken next, where all four are
+};
+inline thread_local constinit thread_plans plans TENON_PRIVATE{};
+
+inline std::size_t home_of(PyTypeObject* type) noexcept {
+    const auto address = reinterpret_cast<std::uintptr_t>(type);
+    return ((address >> 4U) ^ (address >> 9U)) % plan_slots;
+}
+
+/// The plan is one of this type, as the type is now.
+TENON_HOT inline bool is_plan_of(const type_plan& plan, PyTypeObject* type) noexcept {
+    if (plan.type != type || plan.tag == 0 || plan.tag != version_tag(type)) return false;
+    const PyThreadState* const here = current_thread_state();
+    return here != nullptr && plan.interpreter == here->interp &&
+           plan.departures == interpreter::departures();
+}
+
+/// Python 3.10 can be told to begin its tags anew (`sys._clear_type_cache`), and a tag may then mean another
+/// state of the type, or another type. There, what the main protocols were is compared as well: a lookup,
+/// which may run code (the keys of a class may compare as they like).
+inline constexpr bool finding_runs_code = PY_VERSION_HEX < 0x030B0000;
+
+/// Whether the plan, which is one of the class that the object had, still is one of the class that it has.
+[[nodiscard]] inline bool is_confirmed(PyObject* obj, const type_plan& plan) noexcept {
+    if (current_thread_state() == nullptr) return false;
+    const interpreter* const names = interpreter::current_attached();
+    if (names == nullptr) return (PyErr_Clear(), false);
+    // The type is held, and the plan may be another's afterwards, be it by what is let go of at the end.
+    PyTypeObject* const type = plan.type;
+    const unsigned tag = plan.tag;
+    bool same = false;
+    {
+        const ref held = class_of(obj);
+        const ref dlpack = ref::take(call::type_attr(type, names->dlpack));
+        const ref table = ref::take(call::type_attr(type, names->exchange_api));
+        same = tag == version_tag(type) && dlpack.get() == plan.seen_dlpack && table.get() == plan.seen_table;
+    }
+    return same && plan.type == type && plan.tag == tag && Py_TYPE(obj) == type;
+}
+
+/// The first of the type's places that fits, beginning with its own; null when none does.
+template <class Fits>
+type_plan* find_place(PyTypeObject* type, Fits&& fits) noexcept {
+    const std::size_t home = home_of(type);
+    for (std::size_t way = 0; way < plan_ways; ++way)
+        if (type_plan& place = plans.at[home ^ way]; fits(place)) return &place;
+    return nullptr;
+}
+
+/// Where the thread keeps a plan of the type: the place it has, else an empty one, else one that another has.
+inline type_plan& place_for(PyTypeObject* type) noexcept {
+    for (PyTypeObject* const of : {type, static_cast<PyTypeObject*>(nullptr)})
+        if (type_plan* const place = find_place(type, [&](const type_plan& p) { return p.type == of; }))
+            return *place;
+    return plans.at[home_of(type) ^ (plans.turn++ % plan_ways)];
+}
+
+/// The plans of all threads. No code of others runs while they are held.
+class shared_plans {
+public:
+    /// Copies what is known of the type in this interpreter; false if nothing is that still holds.
+    [[nodiscard]] static bool find(PyTypeObject* type, type_plan& out) noexcept {
+        bool found = false;
+        hold([&](table& known) {
+            const auto entry = known.find(type);
+            found = entry != known.end() && is_plan_of(entry->second, type);
+            if (found) out = entry->second;
+        });
+        return found;
+    }
+    static void note(const type_plan& plan) noexcept {
+        hold([&](table& known) {
+            try {
+                // Of types that are gone nobody tells us: now and then it begins anew.
+                if (known.size() >= limit) known.clear();
+                type_plan& kept = known.insert_or_assign(plan.type, plan).first->second;
+                // Whether its objects give a buffer each thread finds out for itself: they differ.
+                if (kept.buffer_first && !kept.route.on_cuda) kept.route.prefer_buffer = true;
+            } catch (const std::bad_alloc&) {
+                return;  // then every thread makes its own
+            }
+        });
+    }
+
+private:
+    using table = std::unordered_map<const PyTypeObject*, type_plan>;
+    static constexpr std::size_t limit = 512;
+
+    /// Not a mutex: a process forked while another interpreter's thread is in here must not wait for ever.
+    /// Whoever does not get in after a while goes without.
+    template <class Fn>
+    static void hold(Fn&& fn) noexcept {
+        for (int tries = 0; busy.test_and_set(std::memory_order_acquire); ++tries)
+            if (tries == 10000) return;
+        if (all == nullptr) all = new (std::nothrow) table;
+        if (all != nullptr) fn(*all);
+        busy.clear(std::memory_order_release);
+    }
+
+    TENON_PRIVATE static inline std::atomic_flag busy{};
+    TENON_PRIVATE static inline table* all = nullptr;  // never destroyed: threads may outlive statics
+};
+
+/// Looks where a type's plan may be besides its first place. What another thread has made is copied there.
+TENON_COLD [[nodiscard]] inline type_plan* look_further(PyTypeObject* type) noexcept {
+    if (type_plan* const mine = find_place(type, [&](const type_plan& p) { return is_plan_of(p, type); }))
+        return mine;
+    type_plan made_elsewhere;
+    if (!shared_plans::find(type, made_elsewhere)) return nullptr;
+    return &(place_for(type) = made_elsewhere);
+}
+}  // namespace detail
+
+/// The remembered plan of an object's class, or null when there is none that still holds. Good until the next
+/// look for another on this thread: copy what is needed before running foreign code.
+TENON_HOT [[nodiscard]] inline type_plan* find_plan_of(PyObject* obj) noexcept {
+    type_plan* plan = &detail::plans.at[detail::home_of(Py_TYPE(obj))];
+#if defined(__GNUC__)
+    // An ordinary pointer from here on: the thread's block is looked up once, not at each use.
+    asm("" : "+r"(plan));
+#endif
+    if (!detail::is_plan_of(*plan, Py_TYPE(obj))) [[unlikely]]
+        plan = detail::look_further(Py_TYPE(obj));
+    if constexpr (detail::finding_runs_code)
+        if (plan != nullptr && !detail::is_confirmed(obj, *plan)) return nullptr;
+    return plan;
+}
+
+/// Remembers a plan, if its type has a tag to be known by.
+inline void remember_plan(const type_plan& plan) noexcept {
+    if (plan.tag == 0) return;
+    detail::place_for(plan.type) = plan;
+    detail::shared_plans::note(plan);
+}
 
 }  // namespace tenon::py
