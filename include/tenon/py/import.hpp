@@ -42,8 +42,9 @@ struct import_options {
 
 namespace detail {
 
-/// The way in for a plain import: types seen before go straight to their rung, with no attribute lookup, no
-/// Python call and no allocation on the way; the others climb the ladder. False with an exception set.
+/// The way in for a plain import: what PyTorch's table lends, of a type seen before, is taken with no
+/// attribute lookup, no Python call and no allocation on the way; all else climbs the ladder. False with an
+/// exception set.
 [[nodiscard]] TENON_API bool acquire(PyObject* obj, bool writable, acquired& out) noexcept;
 /// Raises what a tensor lacks of what was asked of it.
 TENON_API void raise_unmet(const error& e, PyObject* obj) noexcept;

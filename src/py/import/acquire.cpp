@@ -1,4 +1,4 @@
-// src/py/import/acquire.cpp: the way in for a plain import: types seen before go straight to their rung.
+// src/py/import/acquire.cpp: the way in for a plain import: what a known type lends at once, and all else.
 #include "all.hpp"
 
 namespace tenon::py::detail {

@@ -133,11 +133,11 @@ struct type_plan {
     PyInterpreterState* interpreter = nullptr;
     bool numpy_struct = false;  ///< NumPy's struct, of the layout we know
     bool has_buffer = false;
-    bool masked = false;         ///< a numpy.ma array: what the mask hides must not be shown
-    bool buffer_first = false;   ///< its route may prefer buffers
-    bool genuine_table = false;  ///< the table is PyTorch's own: what it lends is writable
-    bool only_fills = false;     ///< and lending runs no code of others: a struct is filled in
-    bool immutable = false;      ///< never to be written to
+    bool masked = false;            ///< a numpy.ma array: what the mask hides must not be shown
+    bool buffer_first = false;      ///< its route may prefer buffers
+    bool genuine_table = false;     ///< the table is PyTorch's own: what it lends is writable
+    bool only_fills = false;        ///< and lending runs no code of others: a struct is filled in
+    bool immutable = false;         ///< never to be written to
     bool hands_out_legacy = false;  ///< its library gives it to anybody as a legacy struct, read-only or not
     bool arrow_first = false;       ///< Arrow's interface is asked in place of `__dlpack__`
     bool stream_alone = false;      ///< `__dlpack__` is best asked with the stream alone

@@ -10,7 +10,7 @@
 
 #include <tenon/py.hpp>
 
-#include "../../../src/py/import/plan_cache.hpp"
+#include "../../../src/py/import/type_plan.hpp"
 #include "../../../src/py/runtime/exceptions.hpp"
 
 namespace {
