@@ -236,7 +236,7 @@ PyObject* inspect_object(PyObject*, PyObject* obj) noexcept try {
     got.looking = true;
     py::detail::refusals told;
     ref refusal;
-    const bool taken = py::detail::climb(obj, {}, false, got, &told);
+    const bool taken = py::detail::climb(obj, {}, false, got, nullptr, &told);
     if (!taken) {
         if (PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
         refusal = py::pending_exception();

@@ -159,6 +159,11 @@ struct type_plan {
     py::route route;
     maker_plan maker;
 
+    /// Objects of which the buffer protocol alone is known.
+    [[nodiscard]] bool speaks_buffer_alone() const noexcept {
+        return has_buffer && table == nullptr && table_fault == nullptr && !numpy_struct &&
+               dlpack == attribute_place::nowhere && cuda_array_interface == attribute_place::nowhere;
+    }
     /// Its table lends without running code of others, and what it lends need not be asked about.
     [[nodiscard]] bool lends_plainly() const noexcept {
         return only_fills && !guards.asked && table->dltensor_from_py_object_no_sync != nullptr;
