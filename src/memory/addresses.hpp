@@ -1,5 +1,4 @@
-// src/memory/addresses.hpp: whether what lies at an address that came from elsewhere can be read, or
-// executed.
+// src/memory/addresses.hpp: whether an address that came from elsewhere can be read, or executed.
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
@@ -15,8 +14,10 @@
 
 namespace tenon::detail {
 
-/// Whether a struct of `Size` bytes can lie there. The system is asked, which takes as long as a few hundred
-/// instructions: for what is looked at once. Where it cannot answer, the address is believed.
+// The system is asked, which takes long: for what is looked at once. Where it cannot answer, addresses are
+// believed.
+
+/// Whether a struct of `Size` bytes can lie there: as long as a few hundred instructions.
 template <std::size_t Size>
 [[nodiscard]] bool is_readable(const void* address) noexcept {
     if (is_implausible(address) || reinterpret_cast<std::uintptr_t>(address) % alignof(void*) != 0)
@@ -32,9 +33,8 @@ template <std::size_t Size>
 #endif
 }
 
-/// Whether each address, where there is one, is in memory that can be executed. The system is asked, which
-/// takes as long as reading a file of some hundred lines: for what is looked at once. Where it cannot answer,
-/// the addresses are believed.
+/// Whether each address, where there is one, is in memory that can be executed: as long as reading a file of
+/// some hundred lines.
 [[nodiscard]] inline bool are_executable([[maybe_unused]] std::span<const void* const> addresses) noexcept {
 #if defined(__linux__)
     // This process's memory, "from-to rwxp ..." a line.

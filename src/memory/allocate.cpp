@@ -5,13 +5,6 @@
 
 namespace tenon {
 
-namespace detail {
-inline void release_aligned(void* memory, void*) noexcept {
-    ::operator delete(memory, std::align_val_t{allocation_alignment});
-}
-
-}  // namespace detail
-
 TENON_INLINE result<tensor> allocate(element_type type, const axes& shape, bool padded) noexcept {
     const auto planned = detail::plan_allocation(type, shape, padded);
     if (!planned) return planned.error();
@@ -21,7 +14,10 @@ TENON_INLINE result<tensor> allocate(element_type type, const axes& shape, bool 
     if (memory == nullptr) return out_of_memory("data");
     detail::ask_for_large_pages(memory, bytes);
     const tensor_info info = tensor_info::contiguous(memory, type, shape);
-    return tensor::own(info.padded(padded),
-                       keep_alive(memory, detail::release_aligned, nullptr, owner_kind::memory));
+    const auto release = [](void* subject, void*) noexcept {
+        ::operator delete(subject, std::align_val_t{allocation_alignment});
+    };
+    return tensor::own(info.padded(padded), keep_alive(memory, release, nullptr, owner_kind::memory));
 }
+
 }  // namespace tenon

@@ -10,15 +10,12 @@ namespace tenon::detail {
 using lock_keeper = void (*)(void (*wait)(void*) noexcept, void* what) noexcept;
 
 /// Set by the layer above, which knows of the GIL.
-TENON_PRIVATE inline std::atomic<lock_keeper>& lock_keepers() noexcept {
-    static constinit std::atomic<lock_keeper> known{nullptr};
-    return known;
-}
+inline constinit std::atomic<lock_keeper> known_lock_keeper TENON_PRIVATE{nullptr};
 
 /// Runs `fn`, which may wait for long and touches nothing that a lock protects.
 template <class Fn>
 void blocking(Fn&& fn) noexcept {
-    if (const lock_keeper keeper = lock_keepers().load()) {
+    if (const lock_keeper keeper = known_lock_keeper.load()) {
         keeper([](void* what) noexcept { (*static_cast<std::remove_reference_t<Fn>*>(what))(); }, &fn);
     } else {
         std::forward<Fn>(fn)();

@@ -64,7 +64,13 @@ TENON_INLINE result<void> tensor::keep(const tensor_ref& checked, keep_alive& ow
 
 TENON_INLINE result<tensor> tensor::share() noexcept {
     keep_alive second;
-    if (!detail::share_owner(owner_, second)) return out_of_memory("owner");
+    if (owner_ && !owner_.is(owner_kind::shared)) {
+        auto* const shared = new (std::nothrow) detail::shared_owner;
+        if (shared == nullptr) return out_of_memory("owner");
+        shared->owner = std::move(owner_);
+        owner_ = shared->hold();
+    }
+    if (owner_) second = static_cast<detail::shared_owner*>(owner_.subject())->hold();
     flags_ &= ~abi::flag::is_copied;
     std::optional<tensor> out;
     if (auto ok = keep(*this, second, out); !ok) return ok.error();

@@ -39,13 +39,6 @@ TENON_INLINE error validator::arrays_unsound(const abi::dl_tensor& t) noexcept {
     return {};
 }
 
-/// A kind of device without a name here is carried, too: its memory is for others to reach.
-[[nodiscard]] inline result<void> check_device(device where) noexcept {
-    if (where.id < 0) return malformed("device", "the device id is negative", where.id);
-    if (where.type <= 0) return malformed("device", "there is no such kind of device", where.type);
-    return {};
-}
-
 /// Every element's address must be representable, and there must be an address to begin with.
 [[nodiscard]] inline result<void> check_reach(const abi::dl_tensor& t, dtype type, device where, bool padded,
                                               std::int64_t size, element_span span) noexcept {
@@ -82,7 +75,9 @@ TENON_INLINE result<void> validator::check_stored(const claim& said, const std::
     if (!is_known(type)) {
         if (auto bad = check_unknown_dtype(type); !bad) return bad;
     }
-    if (auto bad = check_device(where); !bad) return bad;
+    // A kind of device without a name here is carried, too: its memory is for others to reach.
+    if (where.id < 0) return malformed("device", "the device id is negative", where.id);
+    if (where.type <= 0) return malformed("device", "there is no such kind of device", where.type);
 
     const extents shape(storage, n);
     for (std::size_t i = 0; i < n; ++i) {

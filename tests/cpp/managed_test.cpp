@@ -163,7 +163,7 @@ TYPED_TEST(Managed, HostMemoryShownAsTheCpus) {
     for (const auto kind : {dc::cpu, dc::cuda_host, dc::cuda_managed}) {
         const tensor t = lent(tensor_info::contiguous(memory, 4, {kind, 3}));
         keep_alive owner = counted();
-        auto* m = tenon::make_managed<TypeParam>(t, owner, {.as_cpu = true});
+        auto* m = tenon::make_managed<TypeParam>(t, owner, {.shown_on = tenon::device{}});
         ASSERT_NE(m, nullptr);
         EXPECT_EQ(tenon::device(m->tensor.device), tenon::device{}) << kind;
         EXPECT_EQ(m->tensor.data, memory);

@@ -81,29 +81,23 @@ public:
         link* next;
         void (*finish)(link*) noexcept;
     };
-    /// `Link::let_go(first)`, now or later.
-    template <class Link>
-    static void run(Link* first) noexcept {
-        run<&Link::let_go, &Link::let_go>(first);
-    }
+    using step = void (*)(link*) noexcept;
     /// What is deleted in its turn.
     template <class Self>
     struct deletable : link {
-        static void release(void* self, void*) noexcept { run(static_cast<Self*>(self)); }
+        static void release(void* self, void*) noexcept { run(static_cast<Self*>(self), let_go, let_go); }
         static void let_go(link* self) noexcept { delete static_cast<Self*>(self); }
     };
-    /// `Now(first)`, or else `Later(first)`.
-    template <void (*Now)(link*) noexcept, void (*Later)(link*) noexcept>
-    static void run(link* first) noexcept {
+    /// `now(first)`, or else `later(first)`.
+    static void run(link* first, step now, step later) noexcept {
         state& here = current();
         if (here.depth >= max_depth) [[unlikely]] {
-            first->next = here.waiting;
-            first->finish = Later;
+            *first = {here.waiting, later};
             here.waiting = first;
             return;
         }
         ++here.depth;
-        Now(first);
+        now(first);
         while (here.depth == 1 && here.waiting != nullptr) {
             link* const next = here.waiting;
             here.waiting = next->next;
@@ -138,7 +132,7 @@ struct exported_block : release_chain::link {
         if (block->owner.is(owner_kind::memory))
             let_go(block);
         else
-            release_chain::run(block);
+            release_chain::run(block, let_go, let_go);
     }
 };
 
@@ -151,10 +145,10 @@ struct box : release_chain::deletable<box<Owner>> {
 /// Moves `object` to the heap and keeps it there: where it now is, or null when there is no memory for it
 /// (then it stays where it was).
 template <class Owner>
-[[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out, owner_kind kind = owner_kind::other) {
+[[nodiscard]] Owner* keep_moved(Owner& object, keep_alive& out) {
     auto* const kept = new (std::nothrow) box<Owner>{{}, std::move(object)};
     if (kept == nullptr) return nullptr;
-    out = keep_alive(kept, &box<Owner>::release, nullptr, kind);
+    out = keep_alive(kept, &box<Owner>::release);
     return &kept->object;
 }
 
@@ -184,19 +178,17 @@ template <class Pointer, class Deleter>
         return true;
     } else {
         using bound = bound_deleter<Pointer, value>;
-        bound* kept = nullptr;
         try {
-            kept = new (std::nothrow) bound{{}, std::forward<Deleter>(deleter), pointer};
+            if (auto* const kept = new (std::nothrow) bound{{}, std::forward<Deleter>(deleter), pointer}) {
+                out = keep_alive(kept, &bound::release);
+                return true;
+            }
         } catch (...) {
             delete_by(deleter, pointer);
             throw;
         }
-        if (kept == nullptr) {
-            delete_by(deleter, pointer);
-            return false;
-        }
-        out = keep_alive(kept, &bound::release);
-        return true;
+        delete_by(deleter, pointer);
+        return false;
     }
 }
 

@@ -54,8 +54,8 @@ class tensor : public tensor_ref {
     struct key {};  // only the functions below can make one
 
 public:
-    explicit tensor(key) noexcept : tensor() {}
-    tensor(tensor&& other) noexcept : tensor_ref(nothing{}) { steal(other); }
+    explicit tensor(key) noexcept {}  // the validator fills in the rest
+    tensor(tensor&& other) noexcept : tensor(nothing{}) { steal(other); }
     tensor& operator=(tensor&& other) noexcept {
         if (this != &other) steal(other);
         return *this;
@@ -87,12 +87,9 @@ public:
         static_assert(
             !detail::packs_truth_values<V>,
             "tensor::own: std::vector<bool> is no array of elements: use std::vector<tenon::bool8>");
-        const auto held = static_cast<std::int64_t>(values.size());
-        if (auto ok = check_count(shape, held); !ok) {
-            const V gone = std::forward<V>(values);
-            return ok.error();
-        }
-        return own_moved(values, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
+        V taken = std::forward<V>(values);
+        if (auto ok = check_count(shape, static_cast<std::int64_t>(taken.size())); !ok) return ok.error();
+        return own_moved(taken, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
     }
     template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values) {
@@ -194,8 +191,7 @@ public:
     /// Leaves an empty tensor: releases what is still owned.
     void reset() noexcept {
         owner_.reset();
-        delete[] std::exchange(heap_, nullptr);
-        static_cast<tensor_ref&>(*this) = tensor_ref(nothing{});
+        *this = tensor(nothing{});
     }
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }
@@ -237,7 +233,7 @@ private:
         return adopt_own(describe_it(*there), owner);
     }
 
-    tensor() noexcept {}  // NOLINT(modernize-use-equals-default): the validator fills in the rest
+    explicit tensor(nothing empty) noexcept : tensor_ref(empty) {}
 
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept;
     std::int64_t* storage() noexcept { return heap_ != nullptr ? heap_ : inline_; }

@@ -31,7 +31,6 @@ class tensor_info {
 public:
     /// Row-major elements without gaps. `{}` as the shape describes a single element.
     template <class T>
-        requires(!std::is_void_v<T>)
     [[nodiscard]] static tensor_info contiguous(T* data, const axes& shape,
                                                 tenon::device where = {}) noexcept {
         static_assert(element<T>,
@@ -46,7 +45,6 @@ public:
     }
     /// Strides count elements, not bytes; they may be zero or negative.
     template <class T>
-        requires(!std::is_void_v<T>)
     [[nodiscard]] static tensor_info strided(T* data, const axes& shape, const axes& strides,
                                              tenon::device where = {}) noexcept {
         return tensor_info(data, dtype_of<std::remove_const_t<T>>, shape, &strides, where);

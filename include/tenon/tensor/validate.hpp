@@ -8,9 +8,7 @@
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 
-namespace tenon {
-
-namespace detail {
+namespace tenon::detail {
 
 /// A pointer into the first page cannot be an array: it is a small integer in the wrong field. Nor can one
 /// beyond the addresses that a program can have (56 bits on x86-64); on other machines the upper bits may be
@@ -195,5 +193,4 @@ private:
                                                                 tensor_ref& out) noexcept;
 };
 
-}  // namespace detail
-}  // namespace tenon
+}  // namespace tenon::detail

@@ -210,15 +210,13 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     }
     if (!stays || asked.copy == true) return export_copy(t, keeper, stays_put, stream, asked, here);
     if (t.requires_grad() && is_asked_by_guarded_library() && !warn_of_gradient(2)) return nullptr;
-    export_view how{.as_cpu = to_host};
-    if (as_cuda) how.as_device = *asked.where;
     keep_alive owner = keep_object(keeper, here);
     void* const consumer = consumer_stream(t.device(), asked.stream);
     if (asked.stream != -1 && !gpu::is_same_stream(t.device(), t.stream(), consumer)) {
         watch_torch(*here, t.device());
         owner = gpu::released_late(std::move(owner), t.device());
     }
-    return new_capsule(t, owner, asked.kind, how);
+    return new_capsule(t, owner, asked.kind, {.shown_on = to_host || as_cuda ? asked.where : std::nullopt});
 }
 
 TENON_INLINE PyObject* answer::dlpack(source s, PyObject* self, PyObject* const* args, Py_ssize_t positional,

@@ -178,7 +178,7 @@ private:
             PyErr_NoMemory();
             return nullptr;
         }
-        tenon::detail::lock_keepers().store(&detail::keep_off_gil);
+        tenon::detail::known_lock_keeper.store(&detail::keep_off_gil);
         fresh->state_ = state;
         fresh->is_main_ = state == PyInterpreterState_Main();
         if (!fresh->fill() || !fresh->watch_exit()) {

@@ -101,8 +101,8 @@ struct chained_object {
     template <void (*Dealloc)(PyObject*) noexcept>
     static void dealloc_in_turn(PyObject* self) noexcept {
         PyObject_GC_UnTrack(self);
-        tenon::detail::release_chain::run<now<Dealloc>, later<Dealloc>>(
-            &reinterpret_cast<chained_object*>(self)->turn);
+        tenon::detail::release_chain::run(&reinterpret_cast<chained_object*>(self)->turn, now<Dealloc>,
+                                          later<Dealloc>);
     }
 
 private:
