@@ -63,7 +63,7 @@ TENON_INLINE result<void> tensor::keep(const tensor_ref& checked, keep_alive& ow
 }
 
 TENON_INLINE result<tensor> tensor::share() noexcept {
-    keep_alive second;
+    keep_alive second;  // empty where there is nothing to keep
     if (owner_ && !owner_.is(owner_kind::shared)) {
         auto* const shared = new (std::nothrow) detail::shared_owner;
         if (shared == nullptr) return out_of_memory("owner");

@@ -27,12 +27,11 @@ concept packs_truth_values = requires(V& v) {
 };
 /// A container of elements side by side that frees them, as a span does not.
 template <class V>
-concept owning_container =
-    !std::is_lvalue_reference_v<V> && !std::is_trivially_destructible_v<V> && !describable<V> &&
-    requires(V& v) {
-        { v.size() } -> std::convertible_to<std::size_t>;
-        requires packs_truth_values<V> || std::is_same_v<decltype(v.data()), typename V::value_type*>;
-    };
+concept owning_container = !std::is_lvalue_reference_v<V> && !std::is_trivially_destructible_v<V> &&
+                           !describable<V> && (packs_truth_values<V> || requires(V& v) {
+                               { v.data() } -> std::same_as<typename V::value_type*>;
+                               { v.size() } -> std::convertible_to<std::size_t>;
+                           });
 template <class P>
 concept owning_pointer = !std::is_lvalue_reference_v<P> && requires(P& p) {
     p.get_deleter();
