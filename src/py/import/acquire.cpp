@@ -13,30 +13,41 @@ TENON_INLINE void raise_unmet(const error& e, PyObject* obj) noexcept try {
 /// Nothing in particular is asked for. Not on the stack of those who climb.
 TENON_PRIVATE inline constexpr import_options plain_import{};
 
-/// What is not lent by a table. NumPy's struct is read where it lies, and a buffer asked of what gives no
-/// more, or gives it best, before the climb.
+/// The rung that a plain import of the type's objects begins with; none where the ladder has to be climbed.
+[[nodiscard]] inline first_look first_look_at(const type_plan& plan) noexcept {
+    if (plan.table != nullptr) return {&ladder::exchange_table, exchange::take};
+    if (plan.route.on_cuda) return {&ladder::dlpack_method, take_dlpack};
+    if (plan.route.prefer_buffer) return {&ladder::buffer_protocol, take_buffer_if_it_can};
+    if (plan.speaks_buffer_alone()) return {&ladder::buffer_protocol, buffer::take};
+    return {};
+}
+
+/// What is not lent without more ado: NumPy's struct, which is read where it lies, and what a known type's
+/// objects are taken by.
 TENON_COLD [[nodiscard]] inline bool acquire_otherwise(PyObject* obj, const type_plan& known, bool writable,
                                                        acquired& out) noexcept {
     interpreter* const home = interpreter::current();
     if (home == nullptr) return false;
-    std::optional<tried_buffer> tried;
-    if (known.numpy_struct && !known.masked) {
-        if (numpy::take(obj, home, out) == outcome::taken) return true;
-    } else if (known.route.prefer_buffer || known.speaks_buffer_alone()) {
+    if (known.numpy_struct && !known.masked && numpy::take(obj, home, out) == outcome::taken) return true;
+    first_look first = known.numpy_struct ? first_look{} : first_look_at(known);
+    if (first.asked == nullptr) return climb(obj, plain_import, writable, out);
+    {
         const type_plan plan = known;  // a copy: foreign code runs from here on
         const nesting_level level;
         if (!level) return false;
         out.ran_code = true;
         attempt a{obj, plan, plain_import, writable, *home, out};
-        const outcome got = plan.route.prefer_buffer ? take_buffer_if_it_can(a) : buffer::take(a);
-        if (got == outcome::raised) return false;
-        if (got == outcome::taken) {
+        first.answer = first.take(a);
+        if (first.answer == outcome::taken) {
             if (plan.hands_out_legacy) out.allow_legacy();
             return true;
         }
-        tried.emplace(got, std::move(a.swallowed));
+        first.swallowed = std::move(a.swallowed);
+        first.left_to_arrow = std::move(a.left_to_arrow);
     }
-    return climb(obj, plain_import, writable, out, tried ? &*tried : nullptr);
+    if (first.answer != outcome::raised) return climb(obj, plain_import, writable, out, &first);
+    reword_for_torch(obj);
+    return false;
 }
 
 TENON_FAST TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out) noexcept {

@@ -267,17 +267,18 @@ TENON_COLD inline void raise_answer(attempt& a, const refusals& told) noexcept {
     reword_for_torch(a.obj);
 }
 
-/// What came of asking for a buffer before the climb: it is not asked for a second time.
-struct tried_buffer {
-    tried_buffer(const outcome& got, ref raised) noexcept : answer(got), swallowed(std::move(raised)) {}
-    outcome answer;
-    ref swallowed;
+/// One rung that was tried before the climb, and what came of it: it is not tried a second time.
+struct first_look {
+    const protocol* asked = nullptr;
+    outcome (*take)(attempt&) noexcept = nullptr;
+    outcome answer = outcome::absent;
+    ref swallowed{}, left_to_arrow{};  ///< as in `attempt`
 };
 
 /// From rung to rung until one settles it. Leaves the tensor in `out`, or an exception set, and what the
 /// rungs answered in `report`.
 TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& options, bool writable,
-                                           acquired& out, tried_buffer* tried = nullptr,
+                                           acquired& out, first_look* tried = nullptr,
                                            refusals* report = nullptr) noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return false;
@@ -299,12 +300,15 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
         if (shown != outcome::taken) return false;
     }
     attempt a{obj, plan, options, writable, *here, out};
-    if (tried != nullptr) a.swallowed = std::move(tried->swallowed);
+    if (tried != nullptr) {
+        a.swallowed = std::move(tried->swallowed);
+        a.left_to_arrow = std::move(tried->left_to_arrow);
+    }
     refusals unread;
     refusals& told = report != nullptr ? *report : unread;
     for (const rung& r : ladder::rungs) {
         if (!r.applies(a)) continue;
-        const bool is_known = tried != nullptr && &r.speaks == &ladder::buffer_protocol;
+        const bool is_known = tried != nullptr && &r.speaks == tried->asked;
         const outcome got = is_known ? tried->answer : try_rung(r, a);
         told.note(r.speaks, got);
         if (got == outcome::taken) {
