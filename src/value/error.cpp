@@ -4,19 +4,6 @@
 
 namespace tenon {
 
-namespace detail {
-
-/// What came, or what was wanted, as the kind of detail has it.
-inline std::string spelled(error::detail_kind kind, std::int64_t value) {
-    if (kind == error::detail_kind::devices) return name(std::bit_cast<device>(value));
-    if (kind != error::detail_kind::got_hex) return std::to_string(value);
-    char digits[16];
-    const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
-    return "0x" + std::string(digits, end);
-}
-
-}  // namespace detail
-
 TENON_COLD TENON_INLINE error malformed(const char* field, const char* problem) noexcept {
     return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
 }
@@ -55,12 +42,17 @@ TENON_COLD TENON_INLINE std::string error::message() const {
     if (!out.empty()) out += ": ";
     if (which != 0) out.insert(0, "tensor " + std::to_string(which) + ": ");
     out += problem;
-    if (detail != detail_kind::none) {
-        out.append(" (got ").append(tenon::detail::spelled(detail, got));
-        if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
-            out.append(", expected ").append(tenon::detail::spelled(detail, wanted));
-        out += ')';
-    }
+    const auto spelled = [this](std::int64_t value) {
+        if (detail == detail_kind::devices) return name(std::bit_cast<device>(value));
+        if (detail != detail_kind::got_hex) return std::to_string(value);
+        char digits[16];
+        const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
+        return "0x" + std::string(digits, end);
+    };
+    if (detail != detail_kind::none) out.append(" (got ").append(spelled(got));
+    if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
+        out.append(", expected ").append(spelled(wanted));
+    if (detail != detail_kind::none) out += ')';
     if (advice != nullptr) out.append("; ").append(advice);
     return out;
 }

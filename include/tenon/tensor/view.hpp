@@ -191,26 +191,21 @@ public:
     void operator[](std::int64_t) const TENON_DELETED("state the rank, 1 or more: view<T, 1>");
 
     /// Walks the first axis: elements at rank 1, rows (views of one rank less) above.
-    class iterator {
-    public:
+    struct iterator {
         using difference_type = std::ptrdiff_t;
         using value_type =
             std::conditional_t<Rank == 1, std::remove_cv_t<T>, view<T, Rank == 1 ? 0 : Rank - 1>>;
 
-        iterator() noexcept = default;
-        [[nodiscard]] decltype(auto) operator*() const noexcept { return (*over_)[at_]; }
+        const view* over = nullptr;
+        std::int64_t at = 0;
+
+        [[nodiscard]] decltype(auto) operator*() const noexcept { return (*over)[at]; }
         iterator& operator++() noexcept {
-            ++at_;
+            ++at;
             return *this;
         }
-        iterator operator++(int) noexcept { return std::exchange(*this, iterator(over_, at_ + 1)); }
-        friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.at_ == b.at_; }
-
-    private:
-        friend class view;
-        iterator(const view* over, std::int64_t at) noexcept : over_(over), at_(at) {}
-        const view* over_ = nullptr;
-        std::int64_t at_ = 0;
+        iterator operator++(int) noexcept { return {over, at++}; }
+        friend bool operator==(const iterator& a, const iterator& b) noexcept { return a.at == b.at; }
     };
     [[nodiscard]] iterator begin() const noexcept
         requires(Rank >= 1)
