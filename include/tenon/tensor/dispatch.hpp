@@ -12,6 +12,20 @@
 
 namespace tenon {
 
+/// A tensor and the window that is wanted on it, for `together`. Borrows the tensor.
+template <class T = const void, int Rank = dynamic_rank>
+class typed {
+public:
+    using element_type = T;
+    static constexpr int rank = Rank;
+
+    explicit typed(const tensor_ref& t) noexcept : tensor_(&t) {}
+    operator const tensor_ref&() const noexcept { return *tensor_; }  // NOLINT(google-explicit-constructor)
+
+private:
+    const tensor_ref* tensor_;
+};
+
 namespace detail {
 template <class... Fns>
 struct overloaded : Fns... {
@@ -28,23 +42,7 @@ result<R> call(Fn& fn, Args&&... args) {
         return R(fn(std::forward<Args>(args)...));
     }
 }
-}  // namespace detail
 
-/// A tensor and the window that is wanted on it, for `together`. Borrows the tensor.
-template <class T = const void, int Rank = dynamic_rank>
-class typed {
-public:
-    using element_type = T;
-    static constexpr int rank = Rank;
-
-    explicit typed(const tensor_ref& t) noexcept : tensor_(&t) {}
-    operator const tensor_ref&() const noexcept { return *tensor_; }  // NOLINT(google-explicit-constructor)
-
-private:
-    const tensor_ref* tensor_;
-};
-
-namespace detail {
 /// A tensor that says which window is wanted on it: an `array`, or one that is `typed`.
 template <class A>
 concept windowed = std::convertible_to<const A&, const tensor_ref&> && requires {
