@@ -206,7 +206,7 @@ TENON_PRIVATE inline constexpr refused_format refused_formats[] = {
     std::int64_t address = 0;
     const bool overflows =
         detail::mul_overflows(first, size, address) || detail::add_overflows(address, base, address);
-    const auto* const found = reinterpret_cast<const void*>(address);
+    const auto* const found = reinterpret_cast<const void*>(static_cast<std::intptr_t>(address));
     if (overflows || detail::is_implausible(found))
         return malformed("offset", "an item lies outside the address space", first);
     if (base % size != 0)

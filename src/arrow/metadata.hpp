@@ -167,7 +167,8 @@ private:
     std::uint64_t seen = 0;
     for (std::int32_t i = 0; i < rank; ++i) {
         if (ordered < 0) order[i] = i;
-        if (order[i] < rank) seen |= std::uint64_t{1} << static_cast<unsigned>(order[i]);
+        if (order[i] >= rank) break;
+        seen |= std::uint64_t{1} << static_cast<unsigned>(order[i]);
         order[i] += out.rank;
     }
     if (std::popcount(seen) != rank)
