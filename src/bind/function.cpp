@@ -72,6 +72,7 @@ struct function_record {
     std::list<std::string> names;
     bind::overload parameters;
     std::vector<parameter::default_value> defaults;
+    std::vector<std::string> annotations;
 };
 
 /// A default value as an object. Null with an exception set on failure.
@@ -111,22 +112,24 @@ struct function_record {
 
 TENON_INLINE PyMethodDef define_function(const function_record*& known, const char* name,
                                          std::span<const parameter> parameters, const char* doc,
-                                         std::span<const std::string> annotations, const std::string& result,
-                                         PyCFunction call) {
-    auto* const made = new function_record{name, {}, {}, {}, {}};
+                                         const bind::parameter_type* const* types,
+                                         std::span<const std::string> annotations, PyCFunction call) {
+    auto* const made = new function_record{name, {}, {}, {}, {}, {annotations.begin(), annotations.end()}};
     known = made;
     std::string bare, full;
     for (const parameter& p : parameters) {
         const bool has_default = p.value.index() != 0;
-        const std::string& annotation = annotations[made->parameters.size()];
+        const std::size_t at = made->parameters.size();
         bare += std::string(", ") + p.name + (has_default ? "=" + shown(p.value) : "");
-        full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotation +
+        full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotations[at] +
                 (has_default ? " = " + shown(p.value) : "");
-        made->parameters.push_back(
-            {.name = made->names.emplace_back(p.name).c_str(), .has_default = has_default});
+        made->parameters.push_back({.name = made->names.emplace_back(p.name).c_str(),
+                                    .type = types[at],
+                                    .has_default = has_default});
         made->defaults.push_back(p.value);
     }
-    made->doc = made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + result;
+    made->doc =
+        made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + annotations.back();
     if (doc != nullptr && *doc != '\0') made->doc += std::string("\n\n") + doc;
     return {made->name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made->doc.c_str()};
 }
@@ -153,15 +156,14 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
     return false;
 }
 
-TENON_INLINE void raise_refused(const function_record& function, std::size_t index,
-                                const bind::parameter_type& type, const std::string& annotation,
-                                PyObject* obj) noexcept try {
-    const char* const name = function.parameters[index].name;
-    const bind::parameter asked[] = {{name, &type}};
-    if (bind::raise_noted(function.name.c_str(), asked, &obj)) return;
+TENON_INLINE void raise_refused(const function_record& function, std::size_t index, PyObject* obj) noexcept
+    try {
+    const bind::parameter& asked = function.parameters[index];
+    if (bind::raise_noted(function.name.c_str(), {&asked, 1}, &obj)) return;
+    const std::string& annotation = function.annotations[index];
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
-    const std::string text = function.name + "(): argument '" + name + "' does not fit: expected " +
+    const std::string text = function.name + "(): argument '" + asked.name + "' does not fit: expected " +
                              annotation + ", got " + bind::type_name(obj) +
                              (is_out_of_range ? " out of its range" : "");
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, text.c_str());

@@ -53,11 +53,12 @@ namespace detail {
 /// What is known of a function beyond its C++ type, for as long as the process lives.
 struct function_record;
 
-/// Makes the record, with the annotations of the parameters and of the result.
+/// Makes the record, with the types and the annotations of the parameters, and behind these the result's.
 [[nodiscard]] TENON_API PyMethodDef define_function(const function_record*& made, const char* name,
                                                     std::span<const parameter> parameters, const char* doc,
+                                                    const bind::parameter_type* const* types,
                                                     std::span<const std::string> annotations,
-                                                    const std::string& result, PyCFunction call);
+                                                    PyCFunction call);
 
 /// Puts the arguments of a call in the places of the parameters, those that are missing as their defaults,
 /// which `made` keeps. False with an exception set.
@@ -66,9 +67,7 @@ struct function_record;
                                              ref* made) noexcept;
 
 /// Raises TypeError for an argument that was refused: the reason if it is an array, else what it should be.
-TENON_API void raise_refused(const function_record& function, std::size_t index,
-                             const bind::parameter_type& type, const std::string& annotation,
-                             PyObject* obj) noexcept;
+TENON_API void raise_refused(const function_record& function, std::size_t index, PyObject* obj) noexcept;
 
 /// One registered function: `Tag` tells apart several that are made of one C++ function.
 template <auto F, class Tag, class Signature>
@@ -81,9 +80,9 @@ public:
 
     [[nodiscard]] static PyMethodDef define(const char* name, std::span<const parameter> parameters,
                                             const char* doc) {
-        const std::string annotations[] = {bind::annotation_of<Args>()..., ""};
-        return define_function(record_, name, parameters, doc, {annotations, count},
-                               bind::annotation_of<Return, true>(),
+        const std::string annotations[] = {bind::annotation_of<Args>()...,
+                                           bind::annotation_of<Return, true>()};
+        return define_function(record_, name, parameters, doc, bind::types_of<Args...>, annotations,
                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call)));
     }
 
@@ -125,8 +124,7 @@ private:
         const bind::loading answer = room.load(obj, true);
         if (answer == bind::loading::done) [[likely]]
             return true;
-        if (answer == bind::loading::refused)
-            raise_refused(*record_, index, bind::type_of<Arg>, bind::annotation_of<Arg>(), obj);
+        if (answer == bind::loading::refused) raise_refused(*record_, index, obj);
         return false;
     }
 

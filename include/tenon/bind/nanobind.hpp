@@ -174,9 +174,7 @@ struct nanobind_annotation<P> {
     static constexpr std::string_view open = "typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@",
                                       middle = "@", close = "@']", in = P::spelled.view(),
                                       out = P::spelled_result.view();
-    static constexpr auto name =
-        joined<nanobind::detail::descr<open.size() + in.size() + middle.size() + out.size() + close.size()>>(
-            open, in, middle, out, close);
+    static constexpr auto name = joined<nanobind::detail::descr, open, in, middle, out, close>();
 };
 template <class P>
 struct nanobind_annotation<std::optional<P>> {

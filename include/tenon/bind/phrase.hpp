@@ -98,14 +98,14 @@ struct words {
 };
 
 /// The texts, one after the other, in the `text` of a binder's own class for that.
-template <class Text>
-[[nodiscard]] constexpr Text joined(const auto&... parts) noexcept {
-    Text out{};
+template <template <std::size_t, class...> class Text, const std::string_view&... Parts>
+[[nodiscard]] constexpr auto joined() noexcept {
+    Text<(Parts.size() + ...)> out{};
     std::size_t at = 0;
     const auto put = [&](std::string_view part) {
         for (const char c : part) out.text[at++] = c;
     };
-    (put(parts), ...);
+    (put(Parts), ...);
     return out;
 }
 

@@ -35,11 +35,8 @@ struct pybind11_annotation<P> {
     static constexpr std::string_view open = "typing.Annotated[", like = "numpy.typing.ArrayLike, '",
                                       anything = "typing.Any, '", at = "@", close = "']",
                                       in = P::spelled.view(), out = P::spelled_result.view();
-    static constexpr auto taken =
-        joined<pyb::descr<open.size() + like.size() + in.size() + close.size()>>(open, like, in, close);
-    static constexpr auto name =
-        joined<pyb::descr<open.size() + like.size() + in.size() + anything.size() + out.size() +
-                          3 * at.size() + close.size()>>(open, at, like, in, at, anything, out, at, close);
+    static constexpr auto taken = joined<pyb::descr, open, like, in, close>();
+    static constexpr auto name = joined<pyb::descr, open, at, like, in, at, anything, out, at, close>();
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
