@@ -89,10 +89,13 @@ def run_all(folder: Path, env: dict[str, str], arguments: list[str]) -> int:
     say("running the C++ tests, on the host and on the device")
     failed = run("ctest", "--test-dir", folder / "tests", "--output-on-failure", "--no-tests=error", "-j", os.cpu_count() or 1,
                  "--progress", stdout=subprocess.DEVNULL if os.environ.get("CI") else None)
-    say("running the Python tests on the device")
-    failed |= run(*pytest(*ON_DEVICE, GUIDE), *arguments, env=env)
-    say("running the Python tests with a driver that writes every call down")
-    failed |= run(*pytest(*BY_STAND_IN), *arguments, env=env)
+    say("running the Python tests on the device, and beside them those with a driver that writes every call down")
+    with ThreadPoolExecutor(1) as beside, (folder / "by_stand_in.log").open("w+") as printed:
+        stand_in = beside.submit(run, *pytest(*BY_STAND_IN), *arguments, env=env, stdout=printed, stderr=subprocess.STDOUT)
+        failed |= run(*pytest(*ON_DEVICE, GUIDE), *arguments, env=env)
+        failed |= stand_in.result()
+        printed.seek(0)
+        print(printed.read(), flush=True)
     return failed
 
 
