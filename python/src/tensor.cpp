@@ -157,8 +157,7 @@ int take_parts(const abi::tensor_parts* parts, void** out) noexcept {
     if (t) {
         detail::validator::add_marks(*t, marks);
         t->set_stream(parts->stream);
-        if (parts->is_capture_going_on != nullptr)
-            gpu::watch_for_module(parts->is_capture_going_on);
+        if (parts->is_capture_going_on != nullptr) gpu::watch_for_module(parts->is_capture_going_on);
         *out = py::detail::make_tensor_object(*t, *here, static_cast<PyObject*>(parts->referenced),
                                               static_cast<PyObject*>(parts->owner));
         if (*out != nullptr) return 0;

@@ -1,6 +1,7 @@
 // tenon/py/producer.hpp: `make_producer` gives a Python class of the user's own every protocol at once.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <type_traits>
 
@@ -73,16 +74,14 @@ struct producer_tables {
     decltype(dlpack) array, arrow_array, arrow_device_array;
     PyCFunction dlpack_device, arrow_schema;
     getter array_interface, cuda_array_interface;
-    getbufferproc get_buffer;
-    releasebufferproc release_buffer;
+    PyBufferProcs buffer;
     unaryfunc as_int, as_float;
     decltype(abi::exchange_api::managed_tensor_from_py_object_no_sync) table_own;
     decltype(abi::exchange_api::dltensor_from_py_object_no_sync) table_borrow;
 
-    PyMethodDef methods[7] = {};
-    PyGetSetDef attributes[3] = {};
+    std::array<PyMethodDef, 6> methods = {};
+    std::array<PyGetSetDef, 2> attributes = {};
     abi::exchange_api exchange = {};
-    PyBufferProcs buffer = {};
     PyNumberMethods numbers = {};
 };
 template <const producer_source& S>
@@ -95,12 +94,11 @@ inline producer_tables tables_of TENON_PRIVATE{
     .arrow_schema = bound_answer<S, &answer::arrow_schema>::call,
     .array_interface = bound_answer<S, &answer::array_interface>::call,
     .cuda_array_interface = bound_answer<S, &answer::cuda_array_interface>::call,
-    .get_buffer = bound_answer<S, &answer::get_buffer>::call,
-    .release_buffer = bound_answer<S, &answer::release_buffer>::call,
+    .buffer = {bound_answer<S, &answer::get_buffer>::call, bound_answer<S, &answer::release_buffer>::call},
     .as_int = bound_answer<S, &answer::as_int>::call,
     .as_float = bound_answer<S, &answer::as_float>::call,
     .table_own = bound_answer<S, &answer::table_own>::call,
-    .table_borrow = bound_answer<S, &answer::table_borrow>::call,
+    .table_borrow = S.lends ? bound_answer<S, &answer::table_borrow>::call : nullptr,
 };
 
 /// Null, with an exception that says that the object holds nothing.

@@ -5,10 +5,7 @@
 #include <tenon/py/like.hpp>
 #include <tenon/py/producer.hpp>
 #include "../import/all.hpp"
-#include "exchange_table.hpp"
-#include "make_by_table.hpp"
 #include "makers.hpp"
 #include "numpy.hpp"
 #include "protocols.hpp"
 #include "tensor_type.hpp"
-#include "values.hpp"

@@ -9,8 +9,7 @@ struct array_keywords {
     ref type;
     std::optional<bool> copy;
 
-    [[nodiscard]] bool read(PyObject* const* args, Py_ssize_t positional, PyObject* names,
-                            const interpreter& known) noexcept {
+    [[nodiscard]] bool read(PyObject* const* args, Py_ssize_t positional, PyObject* names) noexcept {
         if (positional > 2) {
             PyErr_Format(PyExc_TypeError, "__array__() takes at most 2 arguments (%zd given)", positional);
             return false;
@@ -18,7 +17,7 @@ struct array_keywords {
         if (positional > 0) type = ref::borrow(args[0]);
         if (positional > 1 && !argument::read_optional_flag("copy", args[1], copy)) return false;
         return argument::read_keywords(args + positional, names, [&](PyObject* name, PyObject* value) {
-            if (argument::is_named(name, known.copy, "copy"))
+            if (PyUnicode_CompareWithASCIIString(name, "copy") == 0)
                 return argument::read_optional_flag("copy", value, copy);
             if (PyUnicode_CompareWithASCIIString(name, "dtype") != 0)
                 return argument::unexpected("__array__", name);
@@ -34,7 +33,7 @@ TENON_INLINE PyObject* answer::array(source s, PyObject* self, PyObject* const* 
     interpreter* const here = interpreter::current();
     array_keywords asked;
     // NumPy is looked for first, too: importing it runs anything.
-    if (here == nullptr || !asked.read(args, positional, names, *here) || !numpy_abi::functions::find(*here))
+    if (here == nullptr || !asked.read(args, positional, names) || !numpy_abi::functions::find(*here))
         return nullptr;
     acquired room;
     const tensor_ref* const t = s.read(self, room);
@@ -62,21 +61,18 @@ TENON_COLD inline PyObject* no_attribute(const char* name, const char* reason) n
 }
 
 /// The fields both interfaces have.
-[[nodiscard]] inline ref interface_of(const tensor_ref& t, const dtype_entry& known,
-                                      PyObject* address) noexcept {
-    const char order = known.type.itemsize() == 1 ? '|' : tenon::detail::little_endian ? '<' : '>';
-    const auto rank = static_cast<std::size_t>(t.ndim());
-    const ref shape = ref::take(tuple_of_axes(rank, [&](std::size_t i) { return t.shape(i); }));
-    const ref strides =
-        t.is_c_contiguous()
-            ? ref::borrow(Py_None)
-            : ref::take(tuple_of_axes(rank, [&](std::size_t i) { return byte_stride(t, i); }));
-    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the texts of the table are literals
-    const ref typestr = ref::take(PyUnicode_FromFormat("%c%s", order, known.typestr.data()));
-    if (!shape || !strides || !typestr || address == nullptr) return {};
-    return ref::take(Py_BuildValue("{s:i,s:O,s:O,s:O,s:(OO)}", "version", 3, "shape", shape.get(), "typestr",
-                                   typestr.get(), "strides", strides.get(), "data", address,
-                                   t.is_read_only() ? Py_True : Py_False));
+[[nodiscard]] inline ref interface_of(const tensor_ref& t, const char* name, void* address) noexcept {
+    const dtype_entry* const known = find_dtype(t.dtype());
+    if (known == nullptr || known->typestr.empty())
+        return ref::take(no_attribute(name, "NumPy has no typestr for the element type"));
+    const char order = known->type.itemsize() == 1 ? '|' : tenon::detail::little_endian ? '<' : '>';
+    const auto steps = [&](std::size_t i) { return byte_stride(t, i); };
+    return ref::take(Py_BuildValue(
+        "{s:i,s:N,s:N,s:N,s:(NO)}", "version", 3, "shape", tuple_of(t.shape()), "typestr",
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): the texts of the table are literals
+        PyUnicode_FromFormat("%c%s", order, known->typestr.data()), "strides",
+        t.is_c_contiguous() ? ref::borrow(Py_None).release() : tuple_of_axes(t.shape().size(), steps), "data",
+        PyLong_FromVoidPtr(address), t.is_read_only() ? Py_True : Py_False));
 }
 
 /// For host memory of any kind, which a device has finished with.
@@ -84,14 +80,10 @@ TENON_INLINE PyObject* answer::array_interface(source s, PyObject* self, void*) 
     acquired room;
     const tensor_ref* const t = s.read(self, room);
     if (t == nullptr) return nullptr;
-    const dtype_entry* const known = find_dtype(t->dtype());
     if (!t->device().is_host_accessible())
         return no_attribute("__array_interface__", "the memory is not the host's");
-    if (known == nullptr || known->typestr.empty())
-        return no_attribute("__array_interface__", "NumPy has no typestr for the element type");
-    if (!finish_device_work(t->device(), s.lends)) return nullptr;
-    const ref address = ref::take(PyLong_FromVoidPtr(address_of(*t)));
-    return interface_of(*t, *known, address.get()).release();
+    ref made = interface_of(*t, "__array_interface__", address_of(*t));
+    return made && finish_device_work(t->device(), s.lends) ? made.release() : nullptr;
 }
 
 /// For CUDA and managed memory, with the stream on which it is ready. Where only an event tells, the default
@@ -101,24 +93,16 @@ TENON_INLINE PyObject* answer::cuda_array_interface(source s, PyObject* self, vo
     const tensor_ref* const t = s.read(self, room);
     if (t == nullptr) return nullptr;
     const device where = t->device();
-    const gpu::ready_event& ready = ready_of(s, self);
-    const dtype_entry* const known = find_dtype(t->dtype());
     if (!where.is_cuda() && where.type != abi::device_code::cuda_managed)
         return no_attribute("__cuda_array_interface__", "the memory is not CUDA's");
-    if (known == nullptr || known->typestr.empty())
-        return no_attribute("__cuda_array_interface__", "it has no typestr for the element type");
-    if (ready && !succeeded(without_gil_if(s.lends, [&] { return gpu::order_after(where, ready, nullptr); })))
-        return nullptr;
     // Nothing at all is at address zero here.
-    const ref address = ref::take(PyLong_FromVoidPtr(t->empty() ? nullptr : t->data()));
-    ref interface = interface_of(*t, *known, address.get());
-    // For captured work nobody can wait.
+    ref made = interface_of(*t, "__cuda_array_interface__", t->empty() ? nullptr : t->data());
+    const gpu::ready_event& ready = ready_of(s, self);
+    if (!made || (ready && !make_wait(s, *t, self, nullptr))) return nullptr;
     void* const number = ready ? gpu::default_stream(where) : t->stream();
-    const ref stream = !interface            ? ref()
-                       : ready.is_captured() ? ref::borrow(Py_None)
-                                             : ref::take(PyLong_FromVoidPtr(number));
-    if (!stream || call::set_dict_item(interface.get(), "stream", stream.get()) != 0) return nullptr;
-    return interface.release();
+    // For captured work nobody can wait.
+    const ref stream = ready.is_captured() ? ref::borrow(Py_None) : ref::take(PyLong_FromVoidPtr(number));
+    return stream && call::set_dict_item(made.get(), "stream", stream.get()) == 0 ? made.release() : nullptr;
 }
 
 }  // namespace tenon::py::detail

@@ -5,14 +5,13 @@
 namespace tenon::py::detail {
 
 [[nodiscard]] inline abi::arrow_schema& released_part(abi::arrow_schema& s) noexcept { return s; }
-[[nodiscard]] inline abi::arrow_array& released_part(abi::arrow_array& a) noexcept { return a; }
 [[nodiscard]] inline abi::arrow_array& released_part(abi::arrow_device_array& d) noexcept { return d.array; }
 
 /// A consumer moves what is inside; the place it was in is ours to free in any case.
 template <class Struct>
 void drop_arrow_capsule(PyObject* capsule) noexcept {
     const error_guard keep;  // the owner's own code runs, and may not see what is pending
-    Struct* const place = arrow::struct_in<Struct>(capsule);
+    auto* const place = static_cast<Struct*>(PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule)));
     if (place == nullptr) return;
     auto& inside = released_part(*place);
     if (inside.release != nullptr) inside.release(&inside);
@@ -21,29 +20,23 @@ void drop_arrow_capsule(PyObject* capsule) noexcept {
 
 /// A capsule around a struct that `fill` makes; null with an exception set, and nothing made, on failure.
 template <class Struct, class Fill>
-[[nodiscard]] ref make_arrow_capsule(Fill&& fill) noexcept {
-    auto* const place = static_cast<Struct*>(std::malloc(sizeof(Struct)));
-    if (place == nullptr) {
-        PyErr_NoMemory();
-        return {};
-    }
-    *place = Struct{};
-    ref capsule = ref::take(PyCapsule_New(place, arrow::capsule_name<Struct>, &drop_arrow_capsule<Struct>));
-    if (!capsule) {
-        std::free(place);
-        return {};
-    }
+[[nodiscard]] ref make_arrow_capsule(const char* name, Fill&& fill) noexcept {
+    auto* const place = static_cast<Struct*>(std::calloc(1, sizeof(Struct)));
+    ref capsule =
+        place != nullptr ? ref::take(PyCapsule_New(place, name, &drop_arrow_capsule<Struct>)) : ref();
     // From here on the capsule sees to everything.
-    if (fill(*place)) return capsule;
-    PyErr_NoMemory();
+    if (capsule && fill(*place)) return capsule;
+    if (!capsule) std::free(place);
+    if (PyErr_Occurred() == nullptr) PyErr_NoMemory();
     return {};
 }
 
 [[nodiscard]] inline ref make_arrow_schema(const tensor_ref& t) noexcept {
-    return make_arrow_capsule<abi::arrow_schema>([&](abi::arrow_schema& out) {
-        tenon::arrow::describe_type(t, out);
-        return true;
-    });
+    return make_arrow_capsule<abi::arrow_schema>(arrow::capsule_name<abi::arrow_schema>,
+                                                 [&](abi::arrow_schema& out) {
+                                                     tenon::arrow::describe_type(t, out);
+                                                     return true;
+                                                 });
 }
 
 /// Arrow's consumers know of no stream: what a GPU still has to do with the memory has to be done.
@@ -94,10 +87,10 @@ template <class Struct, class Fill>
 }
 
 /// A pair of capsules over the memory, which `self` keeps alive; null with an exception set on failure.
-template <class Array>
-[[nodiscard]] PyObject* answer_arrow(const char* method, answer::source s, PyObject* self,
-                                     PyObject* const* args, Py_ssize_t positional, PyObject* names) noexcept {
-    constexpr bool on_any_device = std::is_same_v<Array, abi::arrow_device_array>;
+[[nodiscard]] inline PyObject* answer_arrow(bool on_any_device, answer::source s, PyObject* self,
+                                            PyObject* const* args, Py_ssize_t positional,
+                                            PyObject* names) noexcept {
+    const char* const method = on_any_device ? "__arrow_c_device_array__" : "__arrow_c_array__";
     interpreter* const here = interpreter::current();
     if (here == nullptr || !read_arrow_keywords(method, on_any_device, args, positional, names))
         return nullptr;
@@ -106,15 +99,16 @@ template <class Array>
     if (t == nullptr || !can_leave_by_arrow(*t, on_any_device) || !finish_work(*t, s.lends)) return nullptr;
     const ref schema = make_arrow_schema(*t);
     if (!schema) return nullptr;
-    const ref array = make_arrow_capsule<Array>([&](Array& out) {
+    const char* const name =
+        on_any_device ? arrow::capsule_name<abi::arrow_device_array> : arrow::capsule_name<abi::arrow_array>;
+    // An array on a device begins with the plain one. There is no event: the data is complete.
+    const auto fill = [&](abi::arrow_device_array& out) {
+        out.device_type = t->device().type;
+        out.device_id = t->device().is_cpu() ? -1 : t->device().id;
         keep_alive owner = keep_object(self, here);
-        if (!tenon::arrow::make_array(*t, address_of(*t), owner, released_part(out))) return false;
-        if constexpr (on_any_device) {  // there is no event: the data is complete
-            out.device_type = t->device().type;
-            out.device_id = t->device().is_cpu() ? -1 : t->device().id;
-        }
-        return true;
-    });
+        return tenon::arrow::make_array(*t, address_of(*t), owner, out.array);
+    };
+    const ref array = make_arrow_capsule<abi::arrow_device_array>(name, fill);
     return array ? PyTuple_Pack(2, schema.get(), array.get()) : nullptr;
 }
 
@@ -126,12 +120,11 @@ TENON_INLINE PyObject* answer::arrow_schema(source s, PyObject* self, PyObject*)
 
 TENON_INLINE PyObject* answer::arrow_array(source s, PyObject* self, PyObject* const* args,
                                            Py_ssize_t positional, PyObject* names) noexcept {
-    return answer_arrow<abi::arrow_array>("__arrow_c_array__", s, self, args, positional, names);
+    return answer_arrow(false, s, self, args, positional, names);
 }
 TENON_INLINE PyObject* answer::arrow_device_array(source s, PyObject* self, PyObject* const* args,
                                                   Py_ssize_t positional, PyObject* names) noexcept {
-    return answer_arrow<abi::arrow_device_array>("__arrow_c_device_array__", s, self, args, positional,
-                                                 names);
+    return answer_arrow(true, s, self, args, positional, names);
 }
 
 }  // namespace tenon::py::detail

@@ -36,13 +36,10 @@ TENON_INLINE int answer::get_buffer(source s, PyObject* self, Py_buffer* view, i
                           .with_advice("make a contiguous copy"));
 
     const auto rank = static_cast<std::size_t>(t->ndim());
-    Py_ssize_t* axes = nullptr;
-    if (rank != 0) {
-        axes = static_cast<Py_ssize_t*>(PyMem_Malloc(2 * rank * sizeof(Py_ssize_t)));
-        if (axes == nullptr) {
-            PyErr_NoMemory();
-            return -1;
-        }
+    auto* const axes = static_cast<Py_ssize_t*>(PyMem_Malloc(2 * rank * sizeof(Py_ssize_t)));
+    if (axes == nullptr) {
+        PyErr_NoMemory();
+        return -1;
     }
     const auto item = static_cast<Py_ssize_t>(t->itemsize());
     for (std::size_t i = 0; i < rank; ++i) {
@@ -57,7 +54,7 @@ TENON_INLINE int answer::get_buffer(source s, PyObject* self, Py_buffer* view, i
     view->readonly = t->is_read_only() ? 1 : 0;
     view->ndim = asks(PyBUF_ND) ? t->ndim() : 1;
     view->format = asks(PyBUF_FORMAT) ? const_cast<char*>(known->buffer_format.data()) : nullptr;
-    view->shape = asks(PyBUF_ND) ? axes : nullptr;
+    view->shape = asks(PyBUF_ND) && rank != 0 ? axes : nullptr;
     view->strides = asks(PyBUF_STRIDES) && rank != 0 ? axes + rank : nullptr;
     view->suboffsets = nullptr;
     view->internal = axes;

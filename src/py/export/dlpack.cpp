@@ -47,13 +47,8 @@ template <class Managed>
 
 template <class Managed>
 [[nodiscard]] PyObject* leave_as(const tensor_info& info, keep_alive& owner) noexcept {
-    const auto managed = make_managed<Managed>(info, owner);  // needs no GIL, unlike what follows
-    if (managed && attached_thread_state() != nullptr) [[likely]]
-        return wrap_managed(*managed, owner);
-    if (!managed) return raise(managed.error(), "tenon: ");
-    (*managed)->deleter(*managed);
-    raise_detached();
-    return nullptr;
+    const auto managed = make_managed<Managed>(info, owner);
+    return managed ? wrap_managed(*managed, owner) : raise(managed.error(), "tenon: ");
 }
 
 /// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
@@ -66,6 +61,7 @@ template <class Managed>
 
 TENON_INLINE PyObject* capsule_over(const tensor_info& info, keep_alive& owner, capsule_kind kind) noexcept {
     const taken taken(owner);
+    if (interpreter::current() == nullptr) return nullptr;
     return kind == capsule_kind::versioned ? leave_as<abi::managed_tensor_versioned>(info, owner)
                                            : leave_as<abi::managed_tensor>(info, owner);
 }
@@ -107,7 +103,7 @@ private:
 
 /// Makes the consumer's stream wait for the tensor, as its number says; false with an exception set when the
 /// number has no meaning there, or the driver fails. -1 asks for nothing: not even a look at the driver.
-[[nodiscard]] inline bool order_stream(const tensor_ref& t, bool stays_put, const gpu::ready_event& ready,
+[[nodiscard]] inline bool order_stream(answer::source s, const tensor_ref& t, PyObject* self,
                                        std::optional<std::intptr_t> stream) noexcept {
     const device where = t.device();
     if (stream == -1) return true;
@@ -117,12 +113,8 @@ private:
         PyErr_SetString(PyExc_ValueError, "tenon: stream must be None for a tensor in host memory");
         return false;
     }
-    if (!succeeded(check_stream_number(where, stream))) return false;
-    void* const later = consumer_stream(where, stream);
-    if (ready.is_captured() || (!ready && t.stream() == later)) return true;
-    return succeeded(without_gil_if(stays_put, [&] {
-        return ready ? gpu::order_after(where, ready, later) : gpu::order(where, t.stream(), later);
-    }));
+    return succeeded(check_stream_number(where, stream)) &&
+           make_wait(s, t, self, consumer_stream(where, stream));
 }
 
 TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
@@ -133,8 +125,8 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     return PyErr_NoMemory();
 }
 
-/// A copy of host memory on a GPU, which the device has finished with. Memory that may move while others run
-/// is copied here first.
+/// A copy of host memory on a GPU, which the device has finished with. Memory that may move while others run,
+/// unless it `stays_put`, is copied here first.
 [[nodiscard]] inline std::optional<tensor> copy_to_gpu(const tensor_ref& t, bool stays_put,
                                                        device to) noexcept {
     if (!finish_device_work(t.device(), stays_put)) return std::nullopt;
@@ -170,12 +162,9 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     return copied ? new_capsule(*copied, copied->owner(), asked.kind, {.fresh_copy = true}) : nullptr;
 }
 
-/// The answer for the tensor `t`, whose memory the object `keeper` keeps alive. `stays_put` says that the
-/// memory stays where it is as long as the object lives, whatever runs. `ready` is when the memory is, where
-/// `t.stream()` alone does not tell.
-[[nodiscard]] inline PyObject* answer_dlpack(const tensor_ref& t, PyObject* keeper, bool stays_put,
-                                             const gpu::ready_event& ready, const dlpack_keywords& asked,
-                                             interpreter* here) noexcept {
+/// The answer for the tensor `t` of the object `self`, which keeps the memory alive.
+[[nodiscard]] inline PyObject* answer_dlpack(answer::source s, const tensor_ref& t, PyObject* self,
+                                             const dlpack_keywords& asked, interpreter* here) noexcept {
     const device own = device(tenon::detail::exported_device(t.device(), {}));
     const bool to_host = asked.where == device{};
     const bool as_cuda =
@@ -202,15 +191,15 @@ TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
                             "the host is complete when it is handed out");
             return nullptr;
         }
-        if (!finish_device_work(t.device(), stays_put)) return nullptr;
+        if (!finish_device_work(t.device(), s.lends)) return nullptr;
     } else if (!stays) {
         if (!succeeded(check_stream_number(*asked.where, asked.stream))) return nullptr;
-    } else if (!order_stream(t, stays_put, ready, stream)) {
+    } else if (!order_stream(s, t, self, stream)) {
         return nullptr;
     }
-    if (!stays || asked.copy == true) return export_copy(t, keeper, stays_put, stream, asked, here);
+    if (!stays || asked.copy == true) return export_copy(t, self, s.lends, stream, asked, here);
     if (t.requires_grad() && is_asked_by_guarded_library() && !warn_of_gradient(2)) return nullptr;
-    keep_alive owner = keep_object(keeper, here);
+    keep_alive owner = keep_object(self, here);
     void* const consumer = consumer_stream(t.device(), asked.stream);
     if (asked.stream != -1 && !gpu::is_same_stream(t.device(), t.stream(), consumer)) {
         watch_torch(*here, t.device());
@@ -226,7 +215,7 @@ TENON_INLINE PyObject* answer::dlpack(source s, PyObject* self, PyObject* const*
     if (here == nullptr || !asked.read(args, positional, names, *here)) return nullptr;
     acquired room;
     const tensor_ref* const t = s.read(self, room);
-    return t != nullptr ? answer_dlpack(*t, self, s.lends, ready_of(s, self), asked, here) : nullptr;
+    return t != nullptr ? answer_dlpack(s, *t, self, asked, here) : nullptr;
 }
 
 /// What the capsule will say (P41).

@@ -23,7 +23,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_table(
     decltype(abi::exchange_api::managed_tensor_allocator) allocator, const tensor& planned, device where,
-    void* const* stream, const maker& plan, interpreter& here) noexcept {
+    void* const* stream, const array_maker& plan, interpreter& here) noexcept {
     const abi::exchange_api* const table = plan.table;
     abi::dl_tensor prototype{nullptr,
                              where.to_abi(),
@@ -39,21 +39,20 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
     } catch (...) {
         raise_caught();
     }
-    const auto fail = [](const error& e) {
-        if (PyErr_Occurred() == nullptr) raise(e, "tenon: ");
-        return std::nullopt;
-    };
-    if (!done || managed == nullptr) return fail(refused("exchange table", "the allocator gave no tensor"));
-    keep_alive owner = plan.genuine ? keep_alive(managed, release_allocated,
-                                                 const_cast<abi::exchange_api*>(table), owner_kind::allocated)
-                                    : keep_managed(managed, true, &here);
+    if (!done || managed == nullptr)
+        return unless_failed(refused("exchange table", "the allocator gave no tensor"));
+    keep_alive owner = plan.genuine_table
+                           ? keep_alive(managed, release_allocated, const_cast<abi::exchange_api*>(table),
+                                        owner_kind::allocated)
+                           : keep_managed(managed, true, &here);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     foreign received(managed);
     auto taken = tensor::take_as(received, owner);
     received.disown();
-    if (!taken) return fail(taken.error());
+    if (!taken) return unless_failed(std::move(taken));
     if (!is_as_planned(*taken, planned) || taken->device() != where)
-        return fail(malformed("exchange table", "the allocator gave another tensor than it was asked for"));
+        return unless_failed(
+            malformed("exchange table", "the allocator gave another tensor than it was asked for"));
     const auto ask = table->current_work_stream;
     if (stream != nullptr) {
         taken->set_stream(*stream);
@@ -81,32 +80,24 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_library(PyObject* like, const tensor& planned,
-                                                               const maker& plan, interpreter& here) noexcept
-    try {
+                                                               const array_maker& plan,
+                                                               interpreter& here) noexcept try {
     const nesting_level level;
     if (!level) return std::nullopt;
     ref made;
-    if (plan.kind == maker_kind::numpy) {
+    if (plan.maker.kind == maker_kind::numpy) {
         const auto numpy = numpy_abi::functions::find(here);
-        if (!numpy) return std::nullopt;
-        PyObject* const descr = numpy::descriptor_for(planned.dtype(), planned.is_subbyte_padded(), *numpy);
-        if (descr == nullptr) return std::nullopt;
-        Py_ssize_t shape[max_rank];
-        for (std::size_t i = 0; i < planned.shape().size(); ++i)
-            shape[i] = static_cast<Py_ssize_t>(planned.shape(i));
-        made = ref::take(numpy->new_array(descr, planned.ndim(), shape, nullptr, nullptr, 0));
+        made = numpy ? ref::take(numpy::new_array(planned, *numpy, true)) : ref();
     } else {
-        const ref library = plan.takes_type_names ? ref() : element_types_of(like);
+        const ref library = plan.stream_alone ? ref() : element_types_of(like);
         if (PyErr_Occurred() != nullptr) return std::nullopt;
-        made = ref::take(call_empty(plan.make_empty, library.get(), planned));
+        made = ref::take(call_empty(plan.maker.empty, library.get(), planned));
     }
     if (!made) return std::nullopt;
     auto taken = from_python(made.get(), {.writable = true});
     if (!taken) return taken;
-    if (!is_as_planned(*taken, planned)) {
-        raise(malformed("empty", "the library gave another array than it was asked for"), "tenon: ");
-        return std::nullopt;
-    }
+    if (!is_as_planned(*taken, planned))
+        return unless_failed(malformed("empty", "the library gave another array than it was asked for"));
     if (array_kept_by(taken->owner()) != made.get())  // so that it can go back as it is
         taken->owner() = keep_array(std::move(made), std::move(taken->owner()), &here);
     return taken;
@@ -119,32 +110,27 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 
 TENON_INLINE std::optional<tensor> empty_like(PyObject* like, const axes& shape, element_type type,
                                               const tensor_ref* known) noexcept {
+    using detail::unless_failed;
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return std::nullopt;
-    const auto fail = [](const error& e) {
-        raise(e, "tenon: ");
-        return std::nullopt;
-    };
-    const bool wants_place = like != nullptr && like != Py_None;
-    const auto plan = wants_place ? detail::maker_of(like, *here)
-                                  : std::optional<detail::maker>(std::in_place, type_plan{});
+    const auto plan = here != nullptr ? detail::maker_of(like, *here) : std::nullopt;
     if (!plan) return std::nullopt;
-    const bool padded = plan->kind == maker_kind::numpy && type.type.is_subbyte();
-    const auto planned = tenon::detail::plan_allocation(type, shape, padded);
-    if (!planned) return fail(planned.error());
+    const maker_kind kind = plan->maker.kind;
+    auto planned =
+        tenon::detail::plan_allocation(type, shape, kind == maker_kind::numpy && type.type.is_subbyte());
+    if (!planned) return unless_failed(std::move(planned));
     const auto allocator_now = [&] {  // anything may have changed the table since it was looked at
-        return plan->kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
+        return kind == maker_kind::exchange_table ? plan->table->managed_tensor_allocator : nullptr;
     };
-    const bool by_library = plan->kind == maker_kind::numpy || plan->make_empty != nullptr;
+    const bool by_library = kind == maker_kind::numpy || plan->maker.empty != nullptr;
     if (by_library && allocator_now() == nullptr)
         return detail::allocate_by_library(like, *planned, *plan, *here);
     device where{};
     void* stream = nullptr;
-    if (plan->kind != maker_kind::unresolved && plan->kind != maker_kind::none) {
-        const auto look = [&](const tensor_ref& t) {
-            where = t.device();
-            stream = t.stream();
-        };
+    const auto look = [&](const tensor_ref& t) {
+        where = t.device();
+        stream = t.stream();
+    };
+    if (kind != maker_kind::unresolved && kind != maker_kind::none) {
         if (known != nullptr)
             look(*known);
         else if (!borrow(like, {}, look))
@@ -155,17 +141,14 @@ TENON_INLINE std::optional<tensor> empty_like(PyObject* like, const axes& shape,
     if (allocator != nullptr && (allocator != &detail::allocate_managed || !where.has_streams()))
         return detail::allocate_by_table(allocator, *planned, where, known != nullptr ? &stream : nullptr,
                                          *plan, *here);
-    if (!where.is_host_accessible() && !where.has_streams()) {
-        return fail(refused("device",
-                            "this library's arrays cannot be written to, and memory of ours "
-                            "would not be on their device",
-                            where.type));
-    }
-    auto made = where.has_streams()
-                    ? detail::without_gil([&] { return gpu::allocate(where, type, shape, stream); })
-                    : allocate(type, shape);
-    if (!made) return fail(made.error());
-    return std::move(*made);
+    if (where.has_streams())
+        return unless_failed(detail::without_gil([&] { return gpu::allocate(where, type, shape, stream); }));
+    if (!where.is_host_accessible())
+        return unless_failed(refused("device",
+                                     "this library's arrays cannot be written to, and memory of ours "
+                                     "would not be on their device",
+                                     where.type));
+    return unless_failed(allocate(type, shape));
 }
 
 TENON_INLINE std::optional<tensor> empty_like(PyObject* like) noexcept {

@@ -5,27 +5,104 @@ namespace tenon::py {
 
 namespace detail {
 
-/// The array `t` came from, if it is exactly what `t` shows: then there is nothing to make.
-[[nodiscard]] inline PyObject* same_array(const tensor& t, PyTypeObject* type) noexcept {
-    auto* const owner = static_cast<PyObject*>(t.owner().subject());
-    if (!t.owner().is(owner_kind::object) || Py_TYPE(owner) != type) return nullptr;
-    const auto* const a = reinterpret_cast<const numpy_abi::array*>(owner);
-    const auto number = numpy_abi::number_of(t.dtype());
-    if (!number || a->descr->type_num != *number || a->descr->byteorder == numpy_abi::swapped_order ||
-        a->data != t.data() || a->nd != t.ndim() ||
-        ((a->flags & numpy_abi::flag_writeable) == 0) != t.is_read_only())
-        return nullptr;
-    for (std::int32_t i = 0; i < a->nd; ++i) {
-        const auto axis = static_cast<std::size_t>(i);
-        if (a->dimensions[i] != t.shape(axis) || a->strides[i] != byte_stride(t, axis)) return nullptr;
-    }
-    return owner;
+// --- by an exchange table ----------------------------------------------------------------------------
+
+/// The struct that the table itself has allocated, if `t` still shows what is in it: it goes back as it came.
+[[nodiscard]] inline abi::managed_tensor_versioned* allocated_struct(
+    const tensor& t, const abi::exchange_api* table) noexcept {
+    const keep_alive& owner = t.owner();
+    if (!owner.is(owner_kind::allocated) || owner.context() != table) return nullptr;
+    auto* const managed = static_cast<abi::managed_tensor_versioned*>(owner.subject());
+    const abi::dl_tensor& there = managed->tensor;
+    const auto count = static_cast<std::size_t>(t.ndim());
+    const bool same = there.ndim == t.ndim() && there.data == t.base() &&
+                      there.byte_offset == t.byte_offset() && dtype(there.dtype) == t.dtype() &&
+                      device(there.device) == t.device() && managed->flags == t.flags() &&
+                      (count == 0 || (there.strides != nullptr &&
+                                      std::ranges::equal(extents(there.shape, count), t.shape()) &&
+                                      std::ranges::equal(extents(there.strides, count), t.strides())));
+    return same ? managed : nullptr;
 }
 
-/// The same for a library whose arrays have to be asked: empty_like keeps the very array.
-[[nodiscard]] inline PyObject* same_array_by_asking(const tensor& t, PyTypeObject* type) noexcept {
+/// What the table makes of a struct; null with an exception set on failure, also of one that said that it was
+/// `done`.
+[[nodiscard]] inline PyObject* make_of_struct(const abi::exchange_api* table,
+                                              abi::managed_tensor_versioned* managed, bool& done) noexcept {
+    const auto make = table->managed_tensor_to_py_object_no_sync;
+    if (make == nullptr)  // it was there when the table was looked at
+        return raise(refused("exchange table", "the function that makes a tensor is null by now"), "tenon: ");
+    void* made = nullptr;
+    try {
+        done = foreign_code([&] { return make(managed, &made) == 0; });
+    } catch (...) {
+        raise_caught();
+    }
+    if (done && made != nullptr && PyErr_Occurred() == nullptr) [[likely]]
+        return static_cast<PyObject*>(made);
+    if (done) call::drop(static_cast<PyObject*>(made));
+    if (PyErr_Occurred() == nullptr)
+        raise(refused("exchange table", "the library made no tensor and gave no reason"), "tenon: ");
+    return nullptr;
+}
+
+/// Hands a struct of ours to a library's table; it is gone in any case.
+[[nodiscard]] inline PyObject* make_by_table(abi::managed_tensor_versioned* managed,
+                                             const abi::exchange_api* table) noexcept {
+    using block = tenon::detail::managed_block<abi::managed_tensor_versioned>;
+    // After a failure some libraries have let go of the struct and some have not; ours says which (X12).
+    bool released = false;
+    block::of(managed)->released = &released;
+    bool done = false;
+    PyObject* const made = make_of_struct(table, managed, done);
+    if (!released) block::of(managed)->released = nullptr;
+    if (!done && !released) {
+        const error_guard keep;
+        managed->deleter(managed);
+    }
+    return made;
+}
+
+/// A table takes a tensor over without waiting for anything: the stream its library works on is made to wait
+/// for the one the memory is made on, and the memory is given back after both. False with an exception set.
+[[nodiscard]] inline bool hand_to_stream(device where, void* made_on, const abi::exchange_api* table,
+                                         keep_alive& owner) noexcept try {
+    void* current = nullptr;
+    const auto ask = table->current_work_stream;
+    if (!where.has_streams() || ask == nullptr) return true;
+    if (!foreign_code([&] { return ask(where.type, where.id, &current) == 0; })) return stream_unknown();
+    if (gpu::is_same_stream(where, made_on, current)) return true;
+    if (!succeeded(without_gil([&] { return gpu::order(where, made_on, current); }))) return false;
+    owner = gpu::released_late(std::move(owner), where, made_on, current);
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
+[[nodiscard]] inline PyObject* make_by_table(tensor&& t, const abi::exchange_api* table) noexcept {
+    if (!hand_to_stream(t.device(), t.stream(), table, t.owner())) return nullptr;
+    auto* const allocated = allocated_struct(t, table);  // not if it has been wrapped for another stream
+    if (allocated != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
+        t.owner().disown();
+        bool done = false;  // what has become of it after a failure nobody can tell: it is left alone then
+        return make_of_struct(table, allocated, done);
+    }
+    auto* const managed =
+        make_managed<abi::managed_tensor_versioned>(t, t.owner(), {.fresh_copy = t.is_copied()});
+    return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
+}
+
+// --- by NumPy, and by functions of other libraries ---------------------------------------------------
+
+/// The array `t` came from, borrowed, if it still shows exactly the same: then there is nothing to make. Null
+/// with or without an exception.
+[[nodiscard]] inline PyObject* same_array(const tensor& t, const array_maker& plan) noexcept {
     PyObject* const owner = array_kept_by(t.owner());
-    if (owner == nullptr || Py_TYPE(owner) != type) return nullptr;
+    if (owner == nullptr || Py_TYPE(owner) != plan.type) return nullptr;
+    // NumPy has two types of the same integers, where two of C's have one size.
+    if (plan.maker.kind == maker_kind::numpy &&
+        reinterpret_cast<const numpy_abi::array*>(owner)->descr->type_num != numpy_abi::number_of(t.dtype()))
+        return nullptr;
     bool same = false;
     void* stream = nullptr;
     const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
@@ -46,7 +123,7 @@ namespace detail {
 /// process at the first sum over memory off 64 bytes (a `std::vector`, say), PyTorch at complex numbers
 /// off 16. It is a copy, where nobody can tell because the arrays are immutable, and a refusal else. False
 /// with an exception set.
-[[nodiscard]] inline bool align_for(tensor& t, const maker& plan) noexcept try {
+[[nodiscard]] inline bool align_for(tensor& t, const array_maker& plan) noexcept try {
     if (plan.can_use(t.data(), t.dtype(), t.device()) || t.empty()) [[likely]]
         return true;
     const library_row& library = *plan.library;
@@ -75,8 +152,8 @@ namespace detail {
 }
 
 /// Hands a producer object, or a legacy capsule, to the library's function.
-[[nodiscard]] inline PyObject* make_by_function(tensor&& t, const maker& plan) noexcept {
-    const bool of_capsule = plan.kind == maker_kind::of_capsule;
+[[nodiscard]] inline PyObject* make_by_function(tensor&& t, const array_maker& plan) noexcept {
+    const bool of_capsule = plan.maker.kind == maker_kind::of_capsule;
     const nesting_level level;
     if (!level || !align_for(t, plan)) return nullptr;
     // A bare capsule is taken without a word about streams.
@@ -87,34 +164,26 @@ namespace detail {
     const ref given =
         ref::take(of_capsule ? to_capsule(std::move(t), capsule_kind::legacy) : to_python(std::move(t)));
     if (!given) return nullptr;
-    if (plan.kind == maker_kind::type_method)
+    if (plan.maker.kind == maker_kind::type_method)
         return call::method(reinterpret_cast<PyObject*>(plan.type), "from_dlpack", "O", given.get());
-    return call::one_argument(plan.make_from, given.get());
+    return call::one_argument(plan.maker.from, given.get());
 }
 
 /// What the maker makes of the tensor, which is taken on success, and by the library's functions in any case.
-[[nodiscard]] inline PyObject* make_array(tensor& t, const maker& plan, interpreter& here) noexcept {
-    switch (plan.kind) {
-        case maker_kind::unresolved:
-        case maker_kind::none:
-            break;
-        case maker_kind::exchange_table:
-            if (reinterpret_cast<PyObject*>(plan.type) == here.package_type.load()) break;
-            if (!align_for(t, plan)) return nullptr;
-            if (t.requires_grad() && plan.genuine && !warn_of_gradient(1)) return nullptr;
-            return make_by_table(std::move(t), plan.table);
-        case maker_kind::numpy:
-            if (PyObject* const same = same_array(t, plan.type)) return ref::borrow(same).release();
-            if (!finish_device_work(t.device())) return nullptr;
-            return numpy::to_array(std::move(t), here);
-        case maker_kind::function:
-        case maker_kind::of_capsule:
-        case maker_kind::type_method:
-            if (PyObject* const same = same_array_by_asking(t, plan.type)) return ref::borrow(same).release();
-            if (PyErr_Occurred() != nullptr) return nullptr;
-            return make_by_function(std::move(t), plan);
+[[nodiscard]] inline PyObject* make_array(tensor& t, const array_maker& plan, interpreter& here) noexcept {
+    const maker_kind kind = plan.maker.kind;
+    if (kind == maker_kind::unresolved || kind == maker_kind::none ||
+        reinterpret_cast<PyObject*>(plan.type) == here.package_type.load())
+        return to_python(std::move(t));
+    if (kind == maker_kind::exchange_table) {
+        if (!align_for(t, plan)) return nullptr;
+        if (t.requires_grad() && plan.genuine_table && !warn_of_gradient(1)) return nullptr;
+        return make_by_table(std::move(t), plan.table);
     }
-    return to_python(std::move(t));
+    if (PyObject* const same = same_array(t, plan)) return ref::borrow(same).release();
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    if (kind != maker_kind::numpy) return make_by_function(std::move(t), plan);
+    return finish_device_work(t.device()) ? numpy::to_array(std::move(t), here) : nullptr;
 }
 
 }  // namespace detail
@@ -123,7 +192,6 @@ TENON_INLINE PyObject* to_python(tensor&& t, PyObject* like) noexcept {
     const detail::taken taken(t);
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
-    if (like == nullptr || like == Py_None) return to_python(std::move(t));
     const auto plan = detail::maker_of(like, *here);
     return plan ? detail::make_array(t, *plan, *here) : nullptr;
 }
@@ -133,10 +201,10 @@ TENON_INLINE PyObject* detail::array_over(const tensor_info& info, keep_alive& k
     const taken taken(kept);
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
-    if (like == nullptr || like == Py_None) return to_python(tensor::own(info, std::move(kept)));
     const auto plan = maker_of(like, *here);
     if (!plan) return nullptr;
-    if (plan->kind == maker_kind::exchange_table && plan->can_use(info.data(), info.dtype(), info.device())) {
+    if (plan->maker.kind == maker_kind::exchange_table &&
+        plan->can_use(info.data(), info.dtype(), info.device())) {
         if (!hand_to_stream(info.device(), info.stream(), plan->table, kept)) return nullptr;
         const auto managed = make_managed<abi::managed_tensor_versioned>(info, kept);
         return managed ? make_by_table(*managed, plan->table) : raise(managed.error(), "tenon: ");

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../import/all.hpp"
-#include "values.hpp"
+#include "protocols.hpp"
 
 namespace tenon::py::numpy {
 
@@ -37,8 +37,10 @@ namespace tenon::py::numpy {
     return made.release();
 }
 
-/// An array over the memory of `t`, whose base the caller sets; null with an exception set.
-[[nodiscard]] inline PyObject* new_array(const tensor_ref& t, const numpy_abi::functions& numpy) noexcept {
+/// An array over the memory of `t`, whose base the caller sets, or a `fresh` one like it, row-major; null
+/// with an exception set.
+[[nodiscard]] inline PyObject* new_array(const tensor_ref& t, const numpy_abi::functions& numpy,
+                                         bool fresh = false) noexcept {
     if (!t.device().is_host_accessible())
         return raise(refused("device", "NumPy has only host memory", t.device().type)
                          .with_advice("make a copy on the CPU first"),
@@ -49,6 +51,7 @@ namespace tenon::py::numpy {
     Py_ssize_t axes[2 * max_rank];
     const auto rank = static_cast<std::size_t>(t.ndim());
     for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<Py_ssize_t>(t.shape(i));
+    if (fresh) return numpy.new_array(descr, t.ndim(), axes, nullptr, nullptr, 0);
     // NumPy checks strides that it is given; it makes the row-major ones itself, in less time.
     if (t.is_c_contiguous() && !t.empty() && t.is_aligned_to(t.dtype().alignment()))
         return numpy.new_array(descr, t.ndim(), axes, nullptr, address_of(t),

@@ -31,6 +31,39 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
     return false;
 }
 
+/// Fills the tables in. They are the class's for good.
+inline void fill_tables(producer_tables& t) noexcept {
+    t.methods = {{
+        {"__dlpack__", as_method(t.dlpack), METH_FASTCALL | METH_KEYWORDS,
+         "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+         "Export as a DLPack capsule over the same memory."},
+        {"__dlpack_device__", t.dlpack_device, METH_NOARGS,
+         "__dlpack_device__($self, /)\n--\n\nThe device as a (type, id) pair."},
+        {"__array__", as_method(t.array), METH_FASTCALL | METH_KEYWORDS,
+         "__array__($self, /, dtype=None, copy=None)\n--\n\nThe same memory as a numpy.ndarray."},
+        {"__arrow_c_schema__", t.arrow_schema, METH_NOARGS,
+         "__arrow_c_schema__($self, /)\n--\n\nThe element type as a capsule of Arrow's."},
+        {"__arrow_c_array__", as_method(t.arrow_array), METH_FASTCALL | METH_KEYWORDS,
+         "__arrow_c_array__($self, /, requested_schema=None)\n--\n\n"
+         "The same memory as an Arrow array, if it has one axis without gaps: two capsules."},
+        {"__arrow_c_device_array__", as_method(t.arrow_device_array), METH_FASTCALL | METH_KEYWORDS,
+         "__arrow_c_device_array__($self, /, requested_schema=None, **kwargs)\n--\n\n"
+         "The same on any device."},
+    }};
+    t.attributes = {{
+        {"__array_interface__", t.array_interface, nullptr, "NumPy's array interface, for host memory.",
+         nullptr},
+        {"__cuda_array_interface__", t.cuda_array_interface, nullptr,
+         "The CUDA array interface, for CUDA memory.", nullptr},
+    }};
+    t.exchange = {{{abi::dlpack_major, abi::dlpack_minor}, nullptr},
+                  &allocate_managed,
+                  t.table_own,
+                  &table_to_object,
+                  t.table_borrow,
+                  &default_stream};
+}
+
 /// The method that stands for a slot, as `model` has it: subclasses have the slots of the methods they
 /// inherit.
 [[nodiscard]] inline bool add_slot_method(PyTypeObject* type, PyTypeObject& model, const char* name,
@@ -42,13 +75,14 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 }
 
 /// The buffer protocol is by methods, too, since 3.12.
-[[nodiscard]] inline bool add_buffer_methods(PyTypeObject* type, const producer_tables& t) noexcept {
+[[nodiscard]] inline bool add_buffer_methods(PyTypeObject* type, const PyBufferProcs& procs) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
-    return add_slot_method(type, PyByteArray_Type, "__buffer__", reinterpret_cast<void*>(t.get_buffer)) &&
+    return add_slot_method(type, PyByteArray_Type, "__buffer__",
+                           reinterpret_cast<void*>(procs.bf_getbuffer)) &&
            add_slot_method(type, PyByteArray_Type, "__release_buffer__",
-                           reinterpret_cast<void*>(t.release_buffer));
+                           reinterpret_cast<void*>(procs.bf_releasebuffer));
 #else
-    static_cast<void>(type), static_cast<void>(t);
+    static_cast<void>(type), static_cast<void>(procs);
     return true;
 #endif
 }
@@ -59,28 +93,30 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
     PyNumberMethods& own = *type->tp_as_number;
     const bool is_bases = type->tp_base != nullptr && type->tp_base->tp_as_number == &own;
     if (is_bases || own.nb_index != nullptr) return true;
-    if (own.nb_int == nullptr) {
-        own.nb_int = t.as_int;
-        if (!add_slot_method(type, PyLong_Type, "__int__", reinterpret_cast<void*>(own.nb_int))) return false;
-    }
-    if (own.nb_float == nullptr) {
-        own.nb_float = t.as_float;
-        if (!add_slot_method(type, PyLong_Type, "__float__", reinterpret_cast<void*>(own.nb_float)))
-            return false;
-    }
-    return true;
+    const auto add = [&](unaryfunc& slot, unaryfunc ours, const char* name) {
+        if (slot != nullptr) return true;
+        slot = ours;
+        return add_slot_method(type, PyLong_Type, name, reinterpret_cast<void*>(ours));
+    };
+    return add(own.nb_int, t.as_int, "__int__") && add(own.nb_float, t.as_float, "__float__");
 }
 
-[[nodiscard]] inline bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept {
-    fill_tables(t, false);
-    if (!add_tables(type, t)) return false;
+TENON_INLINE bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept {
+    fill_tables(t);
+    for (PyMethodDef& m : t.methods)
+        if (!add_to_type(type, m.ml_name, ref::take(PyDescr_NewMethod(type, &m)))) return false;
+    for (PyGetSetDef& g : t.attributes)
+        if (!add_to_type(type, g.name, ref::take(PyDescr_NewGetSet(type, &g)))) return false;
+    if (!add_to_type(type, "__dlpack_c_exchange_api__",
+                     ref::take(PyCapsule_New(&t.exchange, capsule_exchange_api, nullptr))))
+        return false;
     if ((type->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0) {
         type->tp_as_buffer = &reinterpret_cast<PyHeapTypeObject*>(type)->as_buffer;
         *type->tp_as_buffer = t.buffer;
     } else {
         type->tp_as_buffer = &t.buffer;
     }
-    const bool done = add_buffer_methods(type, t) && add_numbers(type, t);
+    const bool done = add_buffer_methods(type, t.buffer) && add_numbers(type, t);
     PyType_Modified(type);
     return done;
 }

@@ -1,18 +1,81 @@
-// src/py/export/protocols.hpp: a class of producers is given the tables of functions by which CPython and
-// DLPack reach its objects.
+// src/py/export/protocols.hpp: what the protocols have in common: what a tensor says of itself, as Python has
+// it, and the tables by which CPython and DLPack reach the objects of a class.
 #pragma once
 
 #include <tenon/py/producer.hpp>
 #include "../import/all.hpp"
-#include "exchange_table.hpp"
 
-namespace tenon::py::detail {
+namespace tenon::py {
+
+/// The step along an axis in bytes. One that is never taken may be anything, and need not fit: then it is
+/// that of a single element.
+[[nodiscard]] inline Py_ssize_t byte_stride(const tensor_ref& t, std::size_t axis) noexcept {
+    std::int64_t bytes = 0;
+    if (tenon::detail::mul_overflows(t.stride(axis), t.itemsize(), bytes)) bytes = t.itemsize();
+    return static_cast<Py_ssize_t>(bytes);
+}
+
+/// Where the elements are; nothing at all lies somewhere, too, because consumers take null for a fault.
+[[nodiscard]] inline void* address_of(const tensor_ref& t) noexcept {
+    alignas(64) static char nothing[64] = {};
+    return t.empty() ? nothing : t.data();
+}
+
+/// The number as Python has it: a bool, an int, a float or a complex.
+[[nodiscard]] inline PyObject* to_python(const number& n) noexcept {
+    switch (n.is) {
+        case number::kind::boolean:
+            return PyBool_FromLong(static_cast<long>(n.integer));
+        case number::kind::integer:
+            return PyLong_FromLongLong(n.integer);
+        case number::kind::natural:
+            return PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(n.integer));
+        case number::kind::real:
+            return PyFloat_FromDouble(n.real);
+        default:
+            return PyComplex_FromDoubles(n.real, n.imaginary);
+    }
+}
+
+namespace detail {
+
+/// A tuple of what `number(i)` says of each axis; null with an exception set.
+template <class Number>
+[[nodiscard]] PyObject* tuple_of_axes(std::size_t rank, Number&& number) noexcept {
+    ref out = ref::take(PyTuple_New(static_cast<Py_ssize_t>(rank)));
+    for (std::size_t i = 0; out && i < rank; ++i) {
+        PyObject* const item = PyLong_FromLongLong(number(i));
+        if (item == nullptr) return nullptr;
+        PyTuple_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), item);
+    }
+    return out.release();
+}
+[[nodiscard]] inline PyObject* tuple_of(extents values) noexcept {
+    return tuple_of_axes(values.size(), [&](std::size_t i) { return values[i]; });
+}
+[[nodiscard]] inline PyObject* text_of(std::string_view text) noexcept {
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
 
 /// When the memory is ready, where its stream does not tell.
 [[nodiscard]] TENON_PRIVATE inline const gpu::ready_event& ready_of(answer::source s,
                                                                     PyObject* self) noexcept {
     static const gpu::ready_event none;
     return s.ready != nullptr ? s.ready(self) : none;
+}
+
+/// Makes a stream wait for the memory; false with an exception set when the driver fails. For captured work
+/// nobody can wait.
+[[nodiscard]] inline bool make_wait(answer::source s, const tensor_ref& t, PyObject* self,
+                                    void* later) noexcept {
+    const device where = t.device();
+    const gpu::ready_event& ready = ready_of(s, self);
+    if (ready.is_captured() ||
+        (!ready && gpu::named_stream(where, t.stream()) == gpu::named_stream(where, later)))
+        return true;
+    return succeeded(without_gil_if(s.lends, [&] {
+        return ready ? gpu::order_after(where, ready, later) : gpu::order(where, t.stream(), later);
+    }));
 }
 
 /// Adds to a type's dictionary, immutable types included; false with an exception set.
@@ -26,54 +89,16 @@ namespace tenon::py::detail {
     return dict && call::set_dict_item(dict.get(), name, value.get()) == 0;
 }
 
-/// Fills the tables in. They are the class's for good.
-inline void fill_tables(producer_tables& t, bool lends) noexcept {
-    const PyMethodDef methods[] = {
-        {"__dlpack__", as_method(t.dlpack), METH_FASTCALL | METH_KEYWORDS,
-         "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-         "Export as a DLPack capsule over the same memory."},
-        {"__dlpack_device__", t.dlpack_device, METH_NOARGS,
-         "__dlpack_device__($self, /)\n--\n\nThe device as a (type, id) pair."},
-        {"__array__", as_method(t.array), METH_FASTCALL | METH_KEYWORDS,
-         "__array__($self, /, dtype=None, copy=None)\n--\n\nThe same memory as a numpy.ndarray."},
-        {"__arrow_c_schema__", t.arrow_schema, METH_NOARGS,
-         "__arrow_c_schema__($self, /)\n--\n\nThe element type as a capsule of Arrow's."},
-        {"__arrow_c_array__", as_method(t.arrow_array), METH_FASTCALL | METH_KEYWORDS,
-         "__arrow_c_array__($self, /, requested_schema=None)\n--\n\n"
-         "The same memory as an Arrow array, if it has one axis without gaps: two capsules."},
-        {"__arrow_c_device_array__", as_method(t.arrow_device_array), METH_FASTCALL | METH_KEYWORDS,
-         "__arrow_c_device_array__($self, /, requested_schema=None, **kwargs)\n--\n\n"
-         "The same on any device."},
-        {nullptr, nullptr, 0, nullptr},
-    };
-    const PyGetSetDef attributes[] = {
-        {"__array_interface__", t.array_interface, nullptr, "NumPy's array interface, for host memory.",
-         nullptr},
-        {"__cuda_array_interface__", t.cuda_array_interface, nullptr,
-         "The CUDA array interface, for CUDA memory.", nullptr},
-        {nullptr, nullptr, nullptr, nullptr, nullptr},
-    };
-    static_assert(sizeof methods == sizeof t.methods && sizeof attributes == sizeof t.attributes);
-    std::copy(std::begin(methods), std::end(methods), t.methods);
-    std::copy(std::begin(attributes), std::end(attributes), t.attributes);
-    t.buffer = {t.get_buffer, t.release_buffer};
-    t.exchange = {{{abi::dlpack_major, abi::dlpack_minor}, nullptr},
-                  &allocate_managed,
-                  t.table_own,
-                  &table_to_object,
-                  lends ? t.table_borrow : nullptr,
-                  &default_stream};
-}
+// The functions of an exchange table of ours that are the same for every class.
+using set_error_fn = void (*)(void* context, const char* kind, const char* message);
+TENON_API int allocate_managed(abi::dl_tensor* prototype, abi::managed_tensor_versioned** out, void* context,
+                               set_error_fn set_error) noexcept;
+TENON_API int table_to_object(abi::managed_tensor_versioned* managed, void** out) noexcept;
+TENON_API int default_stream(std::int32_t, std::int32_t, void** out) noexcept;
 
-/// Gives a type what goes into its dictionary: methods, attributes, and the exchange table by the name it has
-/// in DLPack 1.3. False with an exception set on failure.
-[[nodiscard]] inline bool add_tables(PyTypeObject* type, producer_tables& t) noexcept {
-    for (PyMethodDef* m = t.methods; m->ml_name != nullptr; ++m)
-        if (!add_to_type(type, m->ml_name, ref::take(PyDescr_NewMethod(type, m)))) return false;
-    for (PyGetSetDef* g = t.attributes; g->name != nullptr; ++g)
-        if (!add_to_type(type, g->name, ref::take(PyDescr_NewGetSet(type, g)))) return false;
-    return add_to_type(type, "__dlpack_c_exchange_api__",
-                       ref::take(PyCapsule_New(&t.exchange, capsule_exchange_api, nullptr)));
-}
+/// Gives a class every protocol, and the exchange table by the name it has in DLPack 1.3; the tables are the
+/// class's for good. False with an exception set on failure.
+[[nodiscard]] TENON_API bool add_protocols(PyTypeObject* type, producer_tables& tables) noexcept;
 
-}  // namespace tenon::py::detail
+}  // namespace detail
+}  // namespace tenon::py

@@ -64,7 +64,6 @@ TENON_INLINE PyObject* numpy_dtype_of(const tensor_object& t) noexcept {
 
 TENON_INLINE PyObject* make_tensor_type(const char* type_name, std::span<const PyType_Slot> more) noexcept {
     producer_tables& tables = tables_of<tensor_source::source>;
-    fill_tables(tables, true);
     static PyGetSetDef properties[] = {
         make_property<[](const tensor_object& t) { return tuple_of(t.held.shape()); }>(
             "shape", "Extent of each axis."),
@@ -96,8 +95,6 @@ TENON_INLINE PyObject* make_tensor_type(const char* type_name, std::span<const P
         {Py_nb_bool, reinterpret_cast<void*>(bound_answer<tensor_source::source, &answer::as_bool>::call)},
         {Py_tp_getset, properties},
         {Py_tp_members, members},
-        {Py_bf_getbuffer, reinterpret_cast<void*>(tables.get_buffer)},
-        {Py_bf_releasebuffer, reinterpret_cast<void*>(tables.release_buffer)},
     };
     std::ranges::copy(more, std::ranges::find(slots, 0, &PyType_Slot::slot));  // what is left ends the list
     PyType_Spec spec = {
@@ -109,9 +106,7 @@ TENON_INLINE PyObject* make_tensor_type(const char* type_name, std::span<const P
         slots,
     };
     ref type = ref::take(PyType_FromSpec(&spec));
-    if (!type || !add_tables(as_type(type), tables)) return nullptr;
-    PyType_Modified(as_type(type));
-    return type.release();
+    return type && add_protocols(as_type(type), tables) ? type.release() : nullptr;
 }
 
 // --- its objects ------------------------------------------------------------------------------------
@@ -149,11 +144,11 @@ TENON_INLINE PyObject* make_tensor_object(tensor& t, interpreter& here, PyObject
 /// The table behind a class that may be the package's Tensor; null for any other.
 [[nodiscard]] inline const abi::handover_api* handover_of(PyObject* type, const interpreter& names) noexcept {
     if (type == nullptr || PyType_Check(type) == 0) return nullptr;
-    const ref capsule = ref::take(call::type_attr(reinterpret_cast<PyTypeObject*>(type), names.exchange_api));
-    const auto* const table =
-        static_cast<const abi::exchange_api*>(pointer_in(capsule.get(), capsule_exchange_api));
-    if (table == nullptr || !tenon::detail::is_readable<sizeof *table>(table)) return nullptr;
-    const auto* const found = reinterpret_cast<const abi::handover_api*>(table->header.prev_api);
+    type_plan plan;
+    exchange::probe(reinterpret_cast<PyTypeObject*>(type), names, plan);
+    const auto* const found = plan.table != nullptr
+                                  ? reinterpret_cast<const abi::handover_api*>(plan.table->header.prev_api)
+                                  : nullptr;
     if (found == nullptr || !tenon::detail::is_readable<sizeof *found>(found) ||
         found->header.version.major != abi::handover_major)
         return nullptr;
