@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #include "sink.h"
 

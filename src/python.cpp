@@ -19,7 +19,6 @@
 #include "for_size.hpp"
 
 #include "bind/argument.cpp"
-#include "bind/array.cpp"
 #include "bind/call.cpp"
 #include "bind/function.cpp"
 #include "py/export/array_interface.cpp"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #include "device.h"
 #include "stream_sink.h"

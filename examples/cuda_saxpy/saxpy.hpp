@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 #include <tenon/gpu/stream.hpp>
 
 #include "kernel.hpp"

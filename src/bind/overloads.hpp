@@ -5,7 +5,6 @@
 #pragma once
 
 #include <tenon/bind/call.hpp>
-#include <tenon/bind/parameter.hpp>
 #include "../py/export/all.hpp"
 #include "words.hpp"
 
@@ -81,7 +80,7 @@ struct call_arguments {
         if (values[i] == nullptr)
             out.text = who + " is missing";
         else if (is_ours(p))
-            out = notes.why_not(values[i], *p.type, who, name);
+            out = notes.why_not(values[i], *p.type, {who, name});
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
     return out;

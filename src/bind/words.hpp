@@ -1,18 +1,92 @@
-// src/bind/words.hpp: why an object does not fit a parameter, in one sentence with the way out.
+// src/bind/words.hpp: why an object does not fit a parameter: noted while it is loaded, and put into one
+// sentence, with the way out, if somebody raises.
+//
+// Notes belong to the call that is under way on the thread, if that one looks at them at its end
+// (call_frame); else there is room for one, the reason why the only overload of a function does not take its
+// arguments.
 #pragma once
 
-#include <tenon/bind/parameter.hpp>
+#include <tenon/bind/call.hpp>
 #include <tenon/bind/value.hpp>
 #include "../py/export/all.hpp"
-#include "record.hpp"
 
 namespace tenon::bind {
 
-/// A sentence, and the exception it has the reason from, if any.
-struct refusal {
-    std::string text;  ///< empty when nothing speaks against the object
-    py::ref cause;
+// --- notes ------------------------------------------------------------------------------------------------
+
+/// One refusal. Dropping it may run code of others.
+struct note {
+    note* next = nullptr;
+    const parameter_type* type = nullptr;
+    const parameter_spec* spec = nullptr;
+    py::ref object = {};     ///< what was refused: held, since an item of a list may be nobody else's
+    py::ref exception = {};  ///< that its import was refused by; if none, it speaks no protocol, or
+    bool is_array = false;  ///< it is an array, and not one that is asked for, as the others say from here on
+    error fault = {};
+    bool relaxed = false;  ///< element type and order would be converted: something else is at fault
+    bool read_only = false;
+    tenon::dtype dtype = {};
+    tenon::device device = {};
+    axes shape = {}, strides = {};
 };
+using note_ptr = std::unique_ptr<note>;
+
+/// Null when there is no memory for it: then nobody is told.
+[[nodiscard]] inline note_ptr note_of(PyObject* obj, const parameter_spec& spec) noexcept {
+    return note_ptr(new (std::nothrow) note{.spec = &spec, .object = py::ref::borrow(obj)});
+}
+
+/// The notes of the call under way on this thread.
+[[nodiscard]] TENON_PRIVATE inline call_notes& notes_here() noexcept {
+    static thread_local constinit call_notes here;
+    return here;
+}
+
+/// The place in a list of what was noted of an object for a parameter, or its end.
+[[nodiscard]] inline note** find_note(note*& first, const parameter_type& type, PyObject* obj) noexcept {
+    note** at = &first;
+    while (*at != nullptr && ((*at)->type != &type || (*at)->object.get() != obj)) at = &(*at)->next;
+    return at;
+}
+/// Takes it out.
+[[nodiscard]] inline note_ptr take_note(note*& first, const parameter_type& type, PyObject* obj) noexcept {
+    note** const at = find_note(first, type, obj);
+    note_ptr taken(*at);
+    if (taken) *at = std::exchange(taken->next, nullptr);
+    return taken;
+}
+
+/// Drops all the notes of a list, which may run code of others: nobody finds them any more.
+inline void drop_notes(note* first) noexcept {
+    while (first != nullptr) {
+        const note_ptr dropped(first);
+        first = first->next;
+    }
+}
+
+/// Notes it in the place of what was noted of the same object for the same parameter.
+inline void add_note(note_ptr made, const parameter_type& type) noexcept {
+    if (!made) return;
+    made->type = &type;
+    call_notes& here = notes_here();
+    note_ptr before;
+    if (here.calls == 0)
+        drop_notes(std::exchange(here.first, nullptr));
+    else
+        before = take_note(here.first, type, made->object.get());
+    made->next = here.first;
+    here.first = made.release();
+}
+
+// --- words ------------------------------------------------------------------------------------------------
+
+/// The text of an object, or `otherwise`. An exception is left only if it ends the call.
+[[nodiscard]] inline std::string text_or(const char* otherwise, const py::ref& obj) {
+    const char* const text = obj && PyUnicode_Check(obj.get()) ? PyUnicode_AsUTF8(obj.get()) : nullptr;
+    std::string out = text != nullptr ? text : otherwise;
+    (void)py::forget_answer();
+    return out;
+}
 
 /// "numpy.ndarray", "list": the type as Python shows it. An exception is left only if it ends the call.
 [[nodiscard]] inline std::string type_name(PyObject* obj) {
@@ -20,12 +94,8 @@ struct refusal {
     std::string full = py::as_type(type)->tp_name;  // a copy: what is asked may give it another
     if (full.find('.') != std::string::npos || (py::as_type(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
         return full;
-    const py::ref module = py::ref::take(py::call::attr(type.get(), "__module__"));
-    const char* const text =
-        module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
-    (void)py::forget_answer();
-    const std::string prefix = text != nullptr ? text : "";
-    return prefix.empty() || prefix == "builtins" ? full : prefix + "." + full;
+    const std::string module = text_or("", py::ref::take(py::call::attr(type.get(), "__module__")));
+    return module.empty() || module == "builtins" ? full : module + "." + full;
 }
 
 /// "'x'": text as Python shows it, on one line, and not to its first NUL alone.
@@ -48,11 +118,7 @@ struct refusal {
 
 /// What an exception says, without its type. An exception is left only if it ends the call.
 [[nodiscard]] inline std::string text_of_exception(PyObject* exception) {
-    const py::ref text = py::ref::take(py::call::str(exception));
-    const char* const utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
-    std::string out = utf8 != nullptr ? utf8 : "an exception that cannot be shown";
-    (void)py::forget_answer();
-    return out;
+    return text_or("an exception that cannot be shown", py::ref::take(py::call::str(exception)));
 }
 
 /// "float32[*] or float64[*]".
@@ -67,90 +133,104 @@ struct refusal {
 }
 
 /// "10, 3".
-[[nodiscard]] inline std::string listed(extents numbers) {
+[[nodiscard]] inline std::string listed(const axes& numbers) {
     std::string out;
-    for (const std::int64_t n : numbers) out += (out.empty() ? "" : ", ") + std::to_string(n);
+    for (const std::int64_t n : numbers.values()) out += (out.empty() ? "" : ", ") + std::to_string(n);
     return out;
 }
 
 /// "float64[10, 3] with strides (3, 1), writable, on cpu (numpy.ndarray)".
 [[nodiscard]] inline std::string what_came(const note& n) {
-    std::string out = name(n.dtype) + "[" + listed(n.shape()) + "]";
-    if (n.ndim > 0) out += " with strides (" + listed(n.strides()) + (n.ndim == 1 ? ",)" : ")");
+    std::string out = name(n.dtype) + "[" + listed(n.shape) + "]";
+    const std::size_t ndim = n.strides.size();
+    if (ndim > 0) out += " with strides (" + listed(n.strides) + (ndim == 1 ? ",)" : ")");
     return out + (n.read_only ? ", read-only" : ", writable") + ", on " + name(n.device) + " (" +
            type_name(n.object.get()) + ")";
 }
 
-/// What is wrong with the argument, by the field that `check` found at fault.
-[[nodiscard]] inline std::string complaint(const error& e, const request& wanted) {
+/// What is wrong with the argument, by the field that `check` found at fault; and what it should become, for
+/// where its library has no word of its own for that.
+struct verdict {
+    std::string complaint, advice;
+};
+[[nodiscard]] inline verdict verdict_of(const error& e, const request& wanted, const std::string& array) {
     const std::string_view field = e.field;
-    if (field == "dtype") return "has the wrong dtype";
-    if (field == "ndim") return "has the wrong number of axes";
-    if (field == "shape") return "has the wrong extent on axis " + std::to_string(e.axis);
-    if (field == "device") return "is on the wrong device";
-    if (field == "flags") return "is read-only";
-    if (field == "data") return "is not aligned";
-    if (field == "strides" && wanted.order == memory_order::any) return "has elements that share memory";
-    if (field == "strides") return "has the wrong memory order";
-    return "does not fit";
-}
-
-/// Without a library's own word for it: what the array should become.
-[[nodiscard]] inline std::string plain_advice(const error& e, const request& wanted, std::string_view array) {
-    const std::string_view field = e.field;
-    if (field == "dtype" && wanted.type) return "convert it to " + name(*wanted.type);
-    if (field == "ndim") return "reshape it";
-    if (field == "shape") return "pass one of that shape";
-    if (field == "device")
-        return wanted.kind > abi::device_code::cpu ? "move it to that device" : "move it to the CPU";
-    if (field == "strides" && wanted.order != memory_order::any)
-        return wanted.order == memory_order::c ? "make it row-major" : "make it column-major";
-    if (field == "data") return "try tenon.asdlpack(" + std::string(array) + ", copy=True)";
-    return "pass a writable copy";
+    if (field == "dtype")
+        return {"has the wrong dtype", "convert it to " + name(wanted.type.value_or(dtype{}))};
+    if (field == "ndim") return {"has the wrong number of axes", "reshape it"};
+    if (field == "shape")
+        return {"has the wrong extent on axis " + std::to_string(e.axis), "pass one of that shape"};
+    if (field == "device") {
+        return {"is on the wrong device",
+                wanted.kind > abi::device_code::cpu ? "move it to that device" : "move it to the CPU"};
+    }
+    if (field == "flags") return {"is read-only", "pass a writable copy"};
+    if (field == "data") return {"is not aligned", "try tenon.asdlpack(" + array + ", copy=True)"};
+    if (field != "strides") return {"does not fit", "pass a writable copy"};
+    if (wanted.order == memory_order::any) return {"has elements that share memory", "pass a writable copy"};
+    return {"has the wrong memory order",
+            wanted.order == memory_order::c ? "make it row-major" : "make it column-major"};
 }
 
 /// What helps an array that does not fit.
-[[nodiscard]] inline std::string advice(const note& n, const request& wanted, const std::string& name) {
-    const std::string_view field = n.fault.field;
+[[nodiscard]] inline std::string advice(const note& n, const request& wanted, const std::string& name,
+                                        const std::string& plain) {
     // A conversion would drop the imaginary part without a word: whoever means it says so.
-    const bool has_imaginary =
-        field == "dtype" && n.dtype.is_complex() && wanted.type && !wanted.type->is_complex();
+    const bool has_imaginary = std::string_view(n.fault.field) == "dtype" && n.dtype.is_complex() &&
+                               wanted.type && !wanted.type->is_complex();
     const std::string array = name + (has_imaginary ? ".real" : "");
     const bool is_real_part = has_imaginary && wanted.type->code == abi::type_code::float_ &&
                               n.dtype.bits == 2U * wanted.type->bits;
     const std::string way = is_real_part ? array : py::remedy_for(n.object.get(), array, wanted, n.fault);
-    return way.empty() ? plain_advice(n.fault, wanted, name) : "try " + way;
+    return way.empty() ? plain : "try " + way;
 }
 
-/// How a sentence on an argument begins, or one on an item: "argument 'xs', item 0, ".
-[[nodiscard]] inline std::string sentence_of(const std::string& who, const std::string& name) {
-    return who + (name.ends_with(']') ? ", " : " ");
+/// A sentence, and the exception it has the reason from, if any.
+struct refusal {
+    std::string text;  ///< empty when nothing speaks against the object
+    py::ref cause = {};
+};
+
+/// What a sentence is about.
+struct subject {
+    std::string who;   ///< what it begins with: "argument 'xs', item 0"
+    std::string name;  ///< what the advice calls the array: "xs[0]"
+
+    /// How a sentence begins that goes on with what is wrong.
+    [[nodiscard]] std::string beginning() const { return who + (name.ends_with(']') ? ", " : " "); }
+    [[nodiscard]] subject item(const std::string& where) const {
+        return {who + ", item " + where, name + "[" + where + "]"};
+    }
+};
+
+/// What no conversion changes of what is asked: all but element type and order.
+[[nodiscard]] inline request without_conversion(request wanted) noexcept {
+    wanted.type.reset();
+    wanted.order = memory_order::any;
+    return wanted;
 }
 
 /// A note in words.
-[[nodiscard]] inline refusal in_words(const note& n, const parameter_type& type, const std::string& who,
-                                      const std::string& name) {
+[[nodiscard]] inline refusal in_words(const note& n, const subject& about) {
     refusal out;
-    request wanted = n.spec->wanted;
-    if (n.relaxed) {
-        wanted.type.reset();
-        wanted.order = memory_order::any;
-    }
-    parameter_type asked = type;
+    const request wanted = n.relaxed ? without_conversion(n.spec->wanted) : n.spec->wanted;
+    parameter_type asked = *n.type;
     asked.accepts_none = false;
     const auto begin = [&](const std::string& problem) {
-        return sentence_of(who, name) + problem + ": expected " + words_of(asked);
+        out.text = about.beginning() + problem + ": expected " + words_of(asked);
     };
-    if (n.kind == reason::no_array) {
-        out.text = begin("is not an array") + ", got " + type_name(n.object.get()) + "; try numpy.asarray(" +
-                   name + (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
-    } else if (n.kind == reason::raised) {
-        out.text = begin("was refused") + ", got " + type_name(n.object.get()) + ": " +
-                   text_of_exception(n.exception.get());
+    if (n.exception) {
+        begin("was refused");
+        out.text += ", got " + type_name(n.object.get()) + ": " + text_of_exception(n.exception.get());
         out.cause = py::ref::borrow(n.exception.get());
+    } else if (!n.is_array) {
+        begin("is not an array");
+        out.text += ", got " + type_name(n.object.get()) + "; try numpy.asarray(" + about.name +
+                    (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
     } else {
         const std::string_view field = n.fault.field;
-        out.text = begin(complaint(n.fault, wanted));
+        const verdict found = verdict_of(n.fault, wanted, about.name);
+        begin(found.complaint);
         if (field == "device" && wanted.space == memory_space::host)
             out.text += n.spec->converting != conversions::none ? ", in host memory" : " in host memory";
         out.text += ", got " + what_came(n);
@@ -158,7 +238,7 @@ struct refusal {
             out.text += " at " + std::to_string(n.fault.got) + " bytes past a multiple of " +
                         std::to_string(wanted.alignment);
         }
-        out.text += "; " + advice(n, wanted, name);
+        out.text += "; " + advice(n, wanted, about.name, found.advice);
     }
     if (PyErr_Occurred() != nullptr) return {};
     return out;
@@ -185,96 +265,72 @@ public:
     explainer(const explainer&) = delete;
     explainer& operator=(const explainer&) = delete;
 
-    /// Why `obj`, which stands for a parameter of this type, does not fit, as far as that was noted. `who` is
-    /// what the sentence begins with ("argument 'x'"), `name` what the advice calls the array. An exception
-    /// is left pending, and no text, when one has come up that ends the call.
-    [[nodiscard]] refusal why_not(PyObject* obj, const parameter_type& type, const std::string& who,
-                                  const std::string& name) {
-        using kind = parameter_kind;
-        if (type.kind == kind::foreign || (obj == Py_None && type.accepts_none)) return {};
-        if (type.kind == kind::one_of) return why_not_one_of(obj, type, who, name);
-        if (type.kind == kind::mapping) return why_not_mapping(obj, type, who, name);
-        if (type.kind == kind::list || type.kind == kind::tuple)
-            return why_not_sequence(obj, type, who, name);
+    /// Why `obj`, which stands for a parameter of this type, does not fit, as far as that was noted. An
+    /// exception is left pending, and no text, when one has come up that ends the call.
+    [[nodiscard]] refusal why_not(PyObject* obj, const parameter_type& type, const subject& about) {
+        if (type.kind == parameter_kind::foreign || (obj == Py_None && type.accepts_none)) return {};
+        if (type.kind == parameter_kind::one_of) return why_not_one_of(obj, type, about);
+        if (type.parts != nullptr) return why_not_container(obj, type, about);
         if (obj == Py_None)
-            return {sentence_of(who, name) + "is None: expected " + words_of(type) + "; pass an array", {}};
-        refusal out;
-        const note* noted = notes_;
-        while (noted != nullptr && (noted->type != &type || noted->object.get() != obj)) noted = noted->next;
-        if (noted != nullptr) out = in_words(*noted, type, who, name);
+            return {about.beginning() + "is None: expected " + words_of(type) + "; pass an array"};
+        const note* const noted = *find_note(notes_, type, obj);
+        refusal out = noted != nullptr ? in_words(*noted, about) : refusal();
         if (consumes_) const note_ptr told = take_note(notes_, type, obj);
         return out;
     }
 
 private:
-    [[nodiscard]] refusal why_not_item(PyObject* item, const parameter_type& type, const std::string& who,
-                                       const std::string& name, const std::string& where) {
-        return why_not(item, type, who + ", item " + where, name + "[" + where + "]");
-    }
-    /// An item that was noted, of a container that makes its items anew whenever it is asked for them.
-    [[nodiscard]] refusal why_not_any(const parameter_type& container, const std::string& who,
-                                      const std::string& name) const {
-        for (const note* n = notes_; n != nullptr; n = n->next)
-            for (unsigned i = 0; i < container.count; ++i)
-                if (n->type == container.parts[i])
-                    return in_words(*n, *n->type, who + ", an item", name + "[...]");
-        return {};
-    }
-    [[nodiscard]] static refusal why_not_container(PyObject* obj, const parameter_type& type,
-                                                   const std::string& who) {
-        return {who + " is not a " + (type.kind == parameter_kind::mapping ? "dict" : "list") +
-                    " of arrays: expected each to be " + words_of(*type.parts[0]) + ", got " + type_name(obj),
-                {}};
-    }
-    [[nodiscard]] refusal why_not_mapping(PyObject* obj, const parameter_type& type, const std::string& who,
-                                          const std::string& name) {
-        if (!PyDict_Check(obj)) return why_not_container(obj, type, who);
-        PyObject *key = nullptr, *value = nullptr;
-        const py::ref copy = py::ref::take(PyDict_Copy(obj));  // what is asked may change the dict
-        for (Py_ssize_t at = 0; copy && PyDict_Next(copy.get(), &at, &key, &value) != 0;) {
-            // Whoever asks the collector finds the copy, too, and may empty it.
-            const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
-            const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
-            if (text == nullptr) {
-                PyErr_Clear();
-                return {who + " has a key that is no text: got " + type_name(key), {}};
-            }
-            refusal out = why_not_item(value, *type.parts[0], who, name, quoted(text));
-            if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
-        }
-        return why_not_any(type, who, name);
-    }
-    [[nodiscard]] refusal why_not_sequence(PyObject* obj, const parameter_type& type, const std::string& who,
-                                           const std::string& name) {
-        const py::ref items = items_of(obj);  // what is asked may change the list
-        if (!items) return py::forget_answer() ? why_not_container(obj, type, who) : refusal{};
-        const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
+    /// What speaks against a list, a tuple or a dict, or the first of its items that something speaks
+    /// against.
+    [[nodiscard]] refusal why_not_container(PyObject* obj, const parameter_type& type, const subject& about) {
         const bool is_tuple = type.kind == parameter_kind::tuple;
+        const bool is_mapping = type.kind == parameter_kind::mapping;
+        // What is asked may change it: what stands in it now, in tuples, which nobody empties.
+        const py::ref pairs = py::ref::take(is_mapping && PyDict_Check(obj) ? PyDict_Items(obj) : nullptr);
+        const py::ref items = !is_mapping ? items_of(obj) : pairs ? items_of(pairs.get()) : py::ref();
+        if (!items) {
+            if (!py::forget_answer()) return {};
+            return {about.who + " is not a " + (is_mapping ? "dict" : "list") +
+                    " of arrays: expected each to be " + words_of(*type.parts[0]) + ", got " +
+                    type_name(obj)};
+        }
+        const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         if (is_tuple && count != type.count) {
-            return {who + " has the wrong length: expected " + std::to_string(type.count) + " items, got " +
-                        std::to_string(count),
-                    {}};
+            return {about.who + " has the wrong length: expected " + std::to_string(type.count) +
+                    " items, got " + std::to_string(count)};
         }
         for (Py_ssize_t i = 0; i < count; ++i) {
-            const parameter_type& part = *type.parts[is_tuple ? i : 0];
-            refusal out = why_not_item(PyTuple_GET_ITEM(items.get(), i), part, who, name, std::to_string(i));
+            PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+            std::string where = std::to_string(i);
+            if (is_mapping) {
+                PyObject* const key = PyTuple_GET_ITEM(item, 0);
+                const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+                PyErr_Clear();
+                if (text == nullptr) return {about.who + " has a key that is no text: got " + type_name(key)};
+                where = quoted(text);
+                item = PyTuple_GET_ITEM(item, 1);
+            }
+            refusal out = why_not(item, *type.parts[is_tuple ? i : 0], about.item(where));
             if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
         }
-        return why_not_any(type, who, name);
+        // An item that was noted, of a container that makes its items anew whenever it is asked for them.
+        for (const note* n = notes_; n != nullptr; n = n->next)
+            for (unsigned i = 0; i < type.count; ++i)
+                if (n->type == type.parts[i])
+                    return in_words(*n, {about.who + ", an item", about.name + "[...]"});
+        return {};
     }
     /// What speaks against the first of several kinds of parameter that the object may have been meant for,
     /// as long as nobody else's is among them.
-    [[nodiscard]] refusal why_not_one_of(PyObject* obj, const parameter_type& type, const std::string& who,
-                                         const std::string& name) {
+    [[nodiscard]] refusal why_not_one_of(PyObject* obj, const parameter_type& type, const subject& about) {
         const bool is_container = PyList_Check(obj) || PyTuple_Check(obj) || PyDict_Check(obj);
         refusal first;
         for (unsigned i = 0; i < type.count; ++i) {
             const parameter_type& part = *type.parts[i];
             if (part.kind == parameter_kind::foreign) return {};
-            const bool wants_container =
-                part.kind != parameter_kind::array && part.kind != parameter_kind::tensor;
+            const bool wants_container = part.specs == nullptr;
             if (wants_container != is_container || !first.text.empty()) continue;
-            first = why_not(obj, part, who, name);
+            first = why_not(obj, part, about);
             if (PyErr_Occurred() != nullptr) return {};
         }
         return first;

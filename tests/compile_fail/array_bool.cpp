@@ -1,7 +1,7 @@
 // tests/compile_fail/array_bool.cpp: an argument is read as C++ bools.
 // must say: a C++ bool may hold nothing but 0 and 1; take tenon::bool8
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const tenon::bool8, 1>;

@@ -2,7 +2,7 @@
 // must say (g++): assignment of read-only location
 // must say (clang++): cannot assign to return value because function 'operator()<int>' returns a const value
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<float, 1>;

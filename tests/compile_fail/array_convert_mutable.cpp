@@ -1,7 +1,7 @@
 // tests/compile_fail/array_convert_mutable.cpp: what is written into a converted copy would be lost.
 // must say: convert needs a const element type
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::convert>;

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::c_contiguous, tenon::cpu>;

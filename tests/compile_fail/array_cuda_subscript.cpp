@@ -1,7 +1,7 @@
 // tests/compile_fail/array_cuda_subscript.cpp: the host reads an element of a CUDA argument by `x[i]`.
 // must say: not readable by the host: pass data() to a kernel
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1>;

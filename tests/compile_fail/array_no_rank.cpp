@@ -1,7 +1,7 @@
 // tests/compile_fail/array_no_rank.cpp: something else stands where the rank belongs.
 // must say: the second argument is a rank or a tenon::shape<...>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 2>;

@@ -1,7 +1,7 @@
 // tests/compile_fail/array_of_nibbles.cpp: an argument has elements that may share bytes.
 // must say: elements of less than a byte may share bytes; take const void and a view of it
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 struct nibble {
     unsigned char byte;

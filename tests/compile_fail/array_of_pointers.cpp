@@ -1,7 +1,7 @@
 // tests/compile_fail/array_of_pointers.cpp: an argument has elements that no dtype stands for.
 // must say: specialise tenon::dtype_traits for it
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const int, 1>;

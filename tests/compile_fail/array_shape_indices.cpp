@@ -1,7 +1,7 @@
 // tests/compile_fail/array_shape_indices.cpp: a row of stated shape is indexed as a matrix.
 // must say: give one integer for each axis of the view
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, tenon::shape<tenon::any, 3>>;

@@ -1,7 +1,7 @@
 // tests/compile_fail/array_too_few_indices.cpp: an element of a matrix argument is asked for by one index.
 // must say: give one integer for each axis of the view
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1>;

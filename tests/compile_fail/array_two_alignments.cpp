@@ -1,7 +1,7 @@
 // tests/compile_fail/array_two_alignments.cpp: an argument must be aligned in two ways.
 // must say: state one alignment only
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::aligned<64>>;

@@ -1,7 +1,7 @@
 // tests/compile_fail/array_two_devices.cpp: an argument must be in two places.
 // must say: state one device only
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::cpu>;

@@ -1,7 +1,7 @@
 // tests/compile_fail/array_two_orders.cpp: an argument must be row-major and column-major.
 // must say: c_contiguous and f_contiguous contradict each other
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::c_contiguous>;

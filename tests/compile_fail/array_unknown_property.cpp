@@ -1,7 +1,7 @@
 // tests/compile_fail/array_unknown_property.cpp: a property is stated that there is not.
 // must say: not a property; there are c_contiguous, f_contiguous
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
 using param = tenon::array<const float, 1, tenon::c_contiguous>;

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 
 template <class T>
 using line = tenon::array<T, 1, tenon::c_contiguous>;

@@ -83,6 +83,15 @@ def test_what_is_returned_by_reference_is_not_moved_out_of():
     assert numpy.shares_memory(first, second)
 
 
+def test_F87_an_item_that_is_returned_keeps_its_memory():
+    numpy = pytest.importorskip("numpy")
+    items = [numpy.zeros(3), numpy.full(1 << 20, 2.0)]  # large: its memory goes back to the system
+    last = capi.last_of(items)
+    items.clear()
+    gc.collect()
+    assert (last == 2.0).all()
+
+
 def test_F87_nothing_is_kept_when_the_call_is_refused():
     Text.gone = 0
     with pytest.raises(TypeError):

@@ -1,17 +1,47 @@
-// tenon/bind/argument.hpp: room for one argument, which the engine fills: a Python object goes in, what is
-// lent of it comes out.
+// tenon/bind/argument.hpp: a parameter type as a constant that the engine reads, and room for one argument,
+// which it fills: a Python object goes in, what is lent of it comes out.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <utility>
 
-#include <tenon/bind/parameter.hpp>
-#include <tenon/py/python.hpp>
+#include <tenon/bind/phrase.hpp>
+#include <tenon/py/acquired.hpp>
 #include <tenon/tensor/tensor.hpp>
 
 namespace tenon::bind {
 
-/// What came of an argument.
+// --- parameter types --------------------------------------------------------------------------------------
+
+/// What one array type asks for.
+struct parameter_spec {
+    request wanted;
+    conversions converting = conversions::none;
+    const char* words = "";   ///< the parameter, as signatures and messages have it
+    const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
+};
+
+enum class parameter_kind : std::uint8_t {
+    foreign,  ///< the binder's own business
+    array,    ///< one of the arrays of `specs`, lent
+    tensor,   ///< a tensor, kept: `specs` has what it is in words
+    list,     ///< any sequence; its items are as the one part says
+    mapping,  ///< text to what the one part says
+    tuple,    ///< as many items as there are parts
+    one_of,   ///< any of the parts
+};
+
+/// A parameter type, and those within it.
+struct parameter_type {
+    parameter_kind kind = parameter_kind::foreign;
+    bool accepts_none = false;
+    std::uint8_t count = 0;                        ///< of specs or parts
+    const parameter_spec* const* specs = nullptr;  ///< the first that fits is taken
+    const parameter_type* const* parts = nullptr;
+};
+
+// --- what comes of an argument ----------------------------------------------------------------------------
+
 enum class loading : std::uint8_t {
     done,
     refused,  ///< not such an array: another overload may take it. No exception is pending
@@ -31,22 +61,15 @@ public:
     holder(const holder& other) noexcept : memory_(other.memory_) {
         if (memory_ != nullptr) retain(memory_);
     }
-    holder(holder&& other) noexcept : memory_(other.release()) {}
+    holder(holder&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
     holder& operator=(holder other) noexcept {
-        held* const old = memory_;
-        memory_ = other.memory_;
-        other.memory_ = old;
+        std::swap(memory_, other.memory_);
         return *this;
     }
     ~holder() {
         if (memory_ != nullptr) bind::release(memory_);
     }
     [[nodiscard]] held* get() const noexcept { return memory_; }
-    [[nodiscard]] held* release() noexcept {
-        held* const out = memory_;
-        memory_ = nullptr;
-        return out;
-    }
 
 private:
     held* memory_ = nullptr;
@@ -84,41 +107,44 @@ public:
     /// The array that was lent, once it is settled.
     [[nodiscard]] found lent() const noexcept { return {found_, source_, index_}; }
     /// The tensor that a parameter of that kind keeps, once it is settled.
-    [[nodiscard]] tensor& kept() noexcept { return *kept_; }
+    [[nodiscard]] tensor& kept() noexcept { return kept_; }
 
 private:
     friend struct loader;
-    friend loading load_kept(PyObject*, const parameter_type&, bool, found&) noexcept;
     TENON_API void clear() noexcept;
 
     enum class content : std::uint8_t { nothing, array, tensor };
 
     bool keeps_ = false;  ///< what is in the room must be destroyed
     bool waits_ = false;
-    bool owning_ = false;    ///< what is loaded is to be kept
+    bool is_item_ = false;   ///< what is loaded is to be kept, by somebody else
     bool ran_code_ = false;  ///< code of others may have run while it was loaded
     content content_ = content::nothing;
     unsigned index_ = 0;
     const tensor_ref* found_ = nullptr;
-    tensor* kept_ = nullptr;
     PyObject* source_ = nullptr;
     const parameter_type* type_ = nullptr;
-
-    static constexpr std::size_t room_size = 1408;  // an import, or a tensor
-    alignas(std::max_align_t) unsigned char room_[room_size];
+    PyObject* converted_ = nullptr;  ///< what the array is borrowed from instead: a reference of its own
+    union {
+        py::acquired got_;
+        tensor kept_;
+    };
 };
 
+/// An argument that has been loaded, or null for one of somebody else's caster, and whether loading that may
+/// have run code.
+struct loaded {
+    argument* ours;
+    bool ran_code;
+};
 /// Before the function runs, when all arguments have been loaded, in this order: settles them, and looks at
-/// the borrowed ones again if it must. Null stands for an argument of somebody else's caster, whose bit in
-/// `ran_code` says that loading it may have run code. False with an exception set.
-[[nodiscard]] TENON_API bool settle_all(argument* const* arguments, unsigned count,
-                                        std::uint64_t ran_code) noexcept;
+/// the borrowed ones again if it must. False with an exception set.
+[[nodiscard]] TENON_API bool settle_all(const loaded* arguments, unsigned count) noexcept;
 
 /// An array that keeps what it shows, or a tensor: for those inside of lists, tuples and dicts, whose items
 /// may go away while the function runs. As `argument::load`, settled at once.
 [[nodiscard]] TENON_API loading load_kept(PyObject* obj, const parameter_type& type, bool may_convert,
                                           found& out) noexcept;
-
 /// The tensor that was kept so.
 [[nodiscard]] TENON_API tensor take_tensor(holder memory) noexcept;
 
@@ -131,4 +157,39 @@ private:
     return type == &PyFloat_Type || type == &PyLong_Type || type == &PyBool_Type || type == &PyUnicode_Type;
 }
 
+// --- results ----------------------------------------------------------------------------------------------
+
+/// As an array of its library: what was borrowed, `source`, as the very same object. Takes the memory's
+/// share. As all of these a new reference, or null with an exception set.
+[[nodiscard]] TENON_API PyObject* array_to_python(holder memory, PyObject* source) noexcept;
+[[nodiscard]] TENON_API PyObject* tensor_to_python(tensor&& t) noexcept;
+[[nodiscard]] TENON_API PyObject* tensor_to_python(result<tensor>&& t) noexcept;
+
+/// Memory like `known`, which is of `like`'s library, but of this shape and type. Throws `py::python_error`,
+/// and `std::runtime_error` without the GIL.
+[[nodiscard]] TENON_API found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
+                                            dtype type, const request& wanted);
+
 }  // namespace tenon::bind
+
+namespace tenon {
+
+/// A conversion that was made for a parameter with `convert`: a copy of the caller's array.
+struct conversion {
+    PyObject* from;        ///< what the caller passed
+    PyObject* to;          ///< what its library made of it
+    const char* expected;  ///< the parameter in words
+};
+
+/// Called after each conversion, with the GIL held. An exception it leaves pending ends the call.
+using conversion_hook = void (*)(const conversion&);
+
+/// Says which function is told of conversions made in this extension module; null for none, as it is at
+/// first. Returns the one before.
+TENON_API conversion_hook set_conversion_hook(conversion_hook hook) noexcept;
+
+/// A hook that warns: "tenon: an argument of type numpy.ndarray was copied to become float32[*]". Python's
+/// filters decide whether that is shown, or raised.
+TENON_API void warn_of_conversion(const conversion& c);
+
+}  // namespace tenon

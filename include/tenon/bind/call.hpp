@@ -7,10 +7,18 @@
 #include <string>
 #include <vector>
 
-#include <tenon/bind/parameter.hpp>
-#include <tenon/py/python.hpp>
+#include <tenon/bind/argument.hpp>
 
 namespace tenon::bind {
+
+/// A parameter of one function.
+struct parameter {
+    const char* name = nullptr;
+    const parameter_type* type = nullptr;
+    std::uint8_t stars = 0;  ///< 1 for *args, 2 for **kwargs
+    bool has_default = false;
+    bool is_keyword_only = false;
+};
 
 /// What has been noted for the call under way on a thread: refusals, and an exception that ends the call but
 /// came up where nothing may be thrown.

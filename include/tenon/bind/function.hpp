@@ -17,7 +17,6 @@
 
 #include <tenon/detail/config.hpp>  // first: flags that cannot work are said in few lines
 
-#include <tenon/bind/request.hpp>
 #include <tenon/bind/value.hpp>
 
 namespace tenon::py {

@@ -14,7 +14,6 @@
 #endif
 
 #include <tenon/bind/call.hpp>
-#include <tenon/bind/request.hpp>
 #include <tenon/bind/slot.hpp>
 
 namespace tenon::bind {

@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include <tenon/bind/parameter.hpp>
+#include <tenon/tensor/request.hpp>
 #include <tenon/value/device.hpp>
 #include <tenon/value/dtype_names.hpp>
 
 namespace tenon::bind {
+
+/// How far an argument may be converted.
+enum class conversions : std::uint8_t { none, safe, narrowing };
 
 /// Text of limited length that can be made at compile time.
 struct phrase {
@@ -36,10 +39,13 @@ struct phrase {
     [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, size}; }
 };
 
-/// What the elements need anyway where plain code reads them, and so is not said.
+/// What is asked for can be read by plain code.
+[[nodiscard]] constexpr bool is_on_host(const request& r) noexcept {
+    return r.space == memory_space::host || r.kind == abi::device_code::cpu;
+}
+/// What the elements need anyway where that reads them, and so is not said.
 [[nodiscard]] constexpr std::uint32_t natural_alignment(const request& r) noexcept {
-    const bool on_host = r.space == memory_space::host || r.kind == abi::device_code::cpu;
-    return r.type && on_host ? r.type->alignment() : 1U;
+    return r.type && is_on_host(r) ? r.type->alignment() : 1U;
 }
 
 /// The element type by its name, or by its numbers when it has none.

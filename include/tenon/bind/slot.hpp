@@ -14,19 +14,16 @@
 
 namespace tenon::bind {
 
-template <class>
-inline constexpr bool is_slotted = false;
+/// What the binders have a caster for, within lists, tuples and dicts.
 template <class P>
-    requires is_array<P>
-inline constexpr bool is_slotted<P> = true;
+concept item = is_array<P> || std::is_same_v<P, tensor>;
+
 template <class P>
-    requires is_array<P>
-inline constexpr bool is_slotted<std::optional<P>> = true;
+inline constexpr bool is_slotted = item<P>;
+template <class P>
+inline constexpr bool is_slotted<std::optional<P>> = is_array<P>;
 template <class... P>
-    requires(is_array<P> && ...)
-inline constexpr bool is_slotted<std::variant<P...>> = true;
-template <>
-inline constexpr bool is_slotted<tensor> = true;
+inline constexpr bool is_slotted<std::variant<P...>> = (is_array<P> && ...);
 
 /// The type is, or contains, an array or a tensor: a list of them, an optional one.
 template <class T>
@@ -104,14 +101,15 @@ consteval parameter_type describe() noexcept {
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
-        return access::make<P>(std::move(f));
+        return P(std::move(f));
+    } else if constexpr (std::is_same_v<P, tensor>) {
+        return take_tensor(std::move(f.keeps));
     } else if constexpr (is_a<P, std::optional>) {
-        if (f.ref == nullptr) return std::nullopt;
-        return access::make<typename P::value_type>(std::move(f));
+        return f.ref != nullptr ? P(std::in_place, std::move(f)) : std::nullopt;
     } else {
         if constexpr (I + 1 < std::variant_size_v<P>)
             if (f.index != I) return value_of<P, I + 1>(std::move(f));
-        return P(std::in_place_index<I>, access::make<std::variant_alternative_t<I, P>>(std::move(f)));
+        return P(std::in_place_index<I>, std::move(f));
     }
 }
 
@@ -142,11 +140,7 @@ public:
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         found f;
         const loading answer = load_kept(obj, type_of<P>, may_convert, f);
-        if (answer != loading::done) return answer;
-        if constexpr (std::is_same_v<P, tensor>)
-            value_.emplace(take_tensor(std::move(f.keeps)));
-        else
-            value_.emplace(value_of<P>(std::move(f)));
+        if (answer == loading::done) value_.emplace(value_of<P>(std::move(f)));
         return answer;
     }
     [[nodiscard]] P& value() noexcept { return *value_; }
@@ -158,9 +152,6 @@ public:
 private:
     std::optional<P> value_;
 };
-/// What the binders have such a caster for.
-template <class P>
-concept item = is_array<P> || std::is_same_v<P, tensor>;
 
 /// An argument that somebody else's caster has loaded.
 struct foreign_room {
@@ -168,31 +159,26 @@ struct foreign_room {
     [[nodiscard]] bool ran_code() const noexcept { return has_run_code; }
 };
 
-/// Settles all of a call's arguments: those with rooms of ours, and what is known of the others.
+/// What the engine needs of a room: all of one of ours, of another whether it is known to have run no code.
+template <class Room>
+[[nodiscard]] loaded loaded_in(Room& room) noexcept {
+    if constexpr (std::is_base_of_v<argument, Room>)
+        return {&room, false};
+    else if constexpr (requires { room.ran_code(); })
+        return {nullptr, room.ran_code()};
+    else
+        return {nullptr, true};
+}
+/// Settles all of a call's arguments.
 template <class... Room>
 [[nodiscard]] bool settle_rooms(Room&... rooms) noexcept {
-    constexpr bool is_ours[] = {std::is_base_of_v<argument, Room>..., false};
-    if constexpr (sizeof...(Room) == 1 && is_ours[0]) {
-        return (... && (!rooms.waits() || rooms.settle()));
-    } else if constexpr ((std::is_base_of_v<argument, Room> || ...)) {
-        argument* all[sizeof...(Room)];
-        std::uint64_t ran_code = 0;
-        unsigned at = 0;
-        const auto put = [&](auto& room) {
-            if constexpr (std::is_base_of_v<argument, std::remove_reference_t<decltype(room)>>) {
-                all[at] = &room;
-            } else {
-                all[at] = nullptr;
-                bool ran = true;
-                if constexpr (requires { room.ran_code(); }) ran = room.ran_code();
-                if (ran) ran_code |= std::uint64_t{1} << (at < 63 ? at : 63U);
-            }
-            ++at;
-        };
-        (put(rooms), ...);
-        return settle_all(all, at, ran_code);
-    } else {
+    if constexpr (!(std::is_base_of_v<argument, Room> || ...)) {
         return true;
+    } else if constexpr (sizeof...(Room) == 1) {
+        return (... && (!rooms.waits() || rooms.settle()));
+    } else {
+        const loaded all[] = {loaded_in(rooms)...};
+        return settle_all(all, sizeof...(Room));
     }
 }
 

@@ -18,7 +18,7 @@
 #include <variant>
 #include <vector>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 #include <tenon/py.hpp>
 
 #include "../../../src/gpu/cuda_driver.hpp"

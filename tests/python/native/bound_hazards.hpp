@@ -15,7 +15,7 @@
 #include <variant>
 #include <vector>
 
-#include <tenon/bind/request.hpp>
+#include <tenon/bind/array.hpp>
 #include <tenon/py.hpp>
 
 namespace hazards {

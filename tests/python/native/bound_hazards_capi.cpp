@@ -81,6 +81,9 @@ std::vector<tenon::array<double, 1>>& made_once(tenon::array<const double, 1> x)
     return all;
 }
 
+/// An item of a list, which is the only one left that keeps the memory.
+tenon::array<const double, 1> last_of(std::vector<tenon::array<const double, 1>> xs) { return xs.back(); }
+
 PyMethodDef methods[] = {
     function<&hazards::alone>("alone", {"x"}),
     function<&hazards::then_index>("then_index", {"x", "n"}),
@@ -117,6 +120,7 @@ PyMethodDef methods[] = {
     function<&maybe>("maybe", {"xs", "probe"}),
     function<&deep>("deep", {"xs", "probe"}),
     function<&made_once>("made_once", {"x"}),
+    function<&last_of>("last_of", {"xs"}),
     {nullptr, nullptr, 0, nullptr},
 };
 
