@@ -72,6 +72,14 @@ def test_inspect_sees_the_parameters_of_a_hand_written_module():
     assert str(inspect.signature(bound.tell)) == "()"
 
 
+def test_a_hand_written_module_may_have_types_of_its_own():
+    sum_of_metres = importlib.import_module("bound_capi").sum_of_metres
+    assert sum_of_metres("1 m", ["2 m", "0.5 m"]) == 3.5
+    for wrong in [("1 s", []), ("1 m", ["2 s"]), (1, [])]:
+        with pytest.raises(TypeError, match="Metres"):
+            sum_of_metres(*wrong)
+
+
 @pytest.fixture(scope="module")
 def stub(tmp_path_factory):
     """The stub that nanobind writes of its module."""

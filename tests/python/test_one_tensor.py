@@ -116,6 +116,14 @@ assert np.from_dlpack(tensor).shape == memoryview(tensor).shape == np.asarray(te
 assert tensor.__dlpack_device__() == (1, 0)
 array = np.arange(3.0)
 assert tenon_exports.there_and_back(array, None).owner is array
+import copy, pickle
+for take_apart in (copy.copy, *(lambda t, n=n: pickle.dumps(t, n) for n in range(pickle.HIGHEST_PROTOCOL + 1))):
+    try:
+        take_apart(tensor)
+    except TypeError as refusal:
+        assert "install the package tenon" in str(refusal), refusal
+    else:
+        raise AssertionError("it was taken apart")
 del tensor
 assert counter.releases == 1, counter.releases
 # It may come later.

@@ -77,11 +77,19 @@ template <class T>
 /// What the elements of a container point into: the room of the container keeps it for the call.
 using kept_objects = std::vector<py::ref>;
 
-/// A value that points into the object it was loaded from, or a container of such.
+/// Room for a value that is no array by itself. It is specialised to add a type of the author's own, with
+/// `load(obj, may_convert)`, `value()`, and a static `annotation()` as a signature has it.
 template <class T>
-inline constexpr bool points_into_object = is_one_of<T, std::string_view, const char*, PyObject*>;
+class value_slot;
+template <class T>
+concept own_type = requires { value_slot<T>::annotation(); };
+
+/// A value that may point into the object it was loaded from, or a container of such.
+template <class T>
+inline constexpr bool points_into_object =
+    is_one_of<T, std::string_view, const char*, PyObject*> || own_type<T>;
 template <template <class...> class Container, class... T>
-    requires(!std::same_as<Container<T...>, std::string_view>)
+    requires(!std::same_as<Container<T...>, std::string_view> && !own_type<Container<T...>>)
 inline constexpr bool points_into_object<Container<T...>> = (points_into_object<T> || ...);
 
 /// What stands in a list, a tuple or another sequence now, as a tuple; text is none. Null with an exception
@@ -145,8 +153,8 @@ loading load_value(PyObject* obj, bool may_convert, std::optional<T>& out, kept_
     if constexpr (is_plain<T>) {
         bool ran_code = false;
         return load_value(obj, out.emplace(), ran_code);
-    } else if constexpr (is_slotted<T>) {
-        kept_item<T> item;
+    } else if constexpr (is_slotted<T> || own_type<T>) {
+        std::conditional_t<is_slotted<T>, kept_item<T>, value_slot<T>> item;
         const loading answer = item.load(obj, may_convert);
         if (answer == loading::done) out.emplace(std::move(item.value()));
         return answer;
@@ -168,7 +176,6 @@ loading load_value(PyObject* obj, bool may_convert, std::optional<T>& out, kept_
     }
 }
 
-/// Room for a value that is no array by itself.
 template <class T>
 class value_slot {
 public:
@@ -301,6 +308,8 @@ template <class T, bool IsResult = false>
         return "object";
     } else if constexpr (std::convertible_to<const value&, std::string_view>) {
         return "str";
+    } else if constexpr (own_type<value>) {
+        return value_slot<value>::annotation();
     } else {
         return std::same_as<value, bool> ? "bool" : std::floating_point<value> ? "float" : "int";
     }

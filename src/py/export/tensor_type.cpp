@@ -211,14 +211,25 @@ inline PyObject* repr_of_stand_in(PyObject* self) noexcept try {
     return PyErr_NoMemory();
 }
 
+/// Old pickle protocols would write it down, and fail when it is read.
+inline PyObject* refuse_pickling(PyObject*, PyObject*) noexcept {
+    PyErr_SetString(PyExc_TypeError,
+                    "tenon: a Tensor is a view of memory it does not own and cannot be pickled; "
+                    "pickle the array it came from, or install the package tenon");
+    return nullptr;
+}
+
 }  // namespace detail
 
 TENON_INLINE PyTypeObject* producer_type() noexcept {
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
     return reinterpret_cast<PyTypeObject*>(interpreter::make_once(here->producer_type, [] {
-        const PyType_Slot repr[] = {{Py_tp_repr, reinterpret_cast<void*>(detail::repr_of_stand_in)}};
-        return detail::make_tensor_type("tenon_stand_in.Tensor", repr);
+        static PyMethodDef methods[] = {{"__reduce_ex__", detail::refuse_pickling, METH_O, nullptr},
+                                        {nullptr, nullptr, 0, nullptr}};
+        const PyType_Slot its[] = {{Py_tp_repr, reinterpret_cast<void*>(detail::repr_of_stand_in)},
+                                   {Py_tp_methods, methods}};
+        return detail::make_tensor_type("tenon_stand_in.Tensor", its);
     }));
 }
 

@@ -5,6 +5,37 @@
 
 namespace {
 
+/// A type of the author's own: a length as "2 m" says it.
+struct metres {
+    double value;
+};
+
+}  // namespace
+
+template <>
+class tenon::bind::value_slot<metres> {
+public:
+    loading load(PyObject* obj, bool) {
+        std::string_view text;
+        if (const loading answer = load_text(obj, text); answer != loading::done) return answer;
+        if (!text.ends_with(" m")) return loading::refused;
+        value_.value = std::stod(std::string(text));
+        return loading::done;
+    }
+    metres& value() noexcept { return value_; }
+    static std::string annotation() { return "Metres"; }
+
+private:
+    metres value_{};
+};
+
+namespace {
+
+double sum_of_metres(metres first, const std::vector<metres>& others) {
+    for (const metres& each : others) first.value += each.value;
+    return first.value;
+}
+
 using tenon::py::function;
 
 PyMethodDef methods[] = {
@@ -60,6 +91,7 @@ PyMethodDef methods[] = {
     function<&bound::kept_dtype>("kept_dtype", {"t"}),
     function<&bound::numbers>("numbers", {"count", "said"}),
     function<&bound::fail>("fail", {"x", "kind"}),
+    function<&sum_of_metres>("sum_of_metres", {"first", "others"}),
     {nullptr, nullptr, 0, nullptr},
 };
 
