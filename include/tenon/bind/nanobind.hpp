@@ -13,6 +13,8 @@
 #error "tenon/bind/nanobind.hpp needs nanobind 2.11 or later"
 #endif
 
+#include <tenon/detail/config.hpp>  // first: flags that cannot work are said in few lines
+
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/slot.hpp>
 

@@ -108,10 +108,8 @@ template <template <std::size_t, class...> class Text, const std::string_view&..
 [[nodiscard]] constexpr auto joined() noexcept {
     Text<(Parts.size() + ...)> out{};
     std::size_t at = 0;
-    const auto put = [&](std::string_view part) {
+    for (const std::string_view part : {Parts...})
         for (const char c : part) out.text[at++] = c;
-    };
-    (put(Parts), ...);
     return out;
 }
 

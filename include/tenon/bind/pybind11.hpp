@@ -16,6 +16,8 @@
 #error "tenon/bind/pybind11.hpp needs pybind11 3.0 or later"
 #endif
 
+#include <tenon/detail/config.hpp>  // first: flags that cannot work are said in few lines
+
 #include <tenon/bind/call.hpp>
 #include <tenon/bind/slot.hpp>
 
@@ -71,7 +73,7 @@ struct lent : slot<std::remove_cvref_t<Arg>> {
 };
 /// Room for another one, which is pybind11's own business; and whether loading it took more than a look.
 template <class Arg>
-class watched {
+class TENON_PRIVATE watched {
     using T = std::remove_cvref_t<Arg>;
     static constexpr bool takes_any =
         is_one_of<T, pybind11::object, pybind11::handle, pybind11::args, pybind11::kwargs>;
