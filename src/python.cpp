@@ -1,12 +1,13 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
 //
-// All of it is compiled for size, but for the path of every argument (acquire.cpp) and what that is made of
-// (acquired.hpp, and these of the standard library).
+// All of it is compiled for size, but for the path of every argument (acquire.cpp), that of every capsule
+// (capsule.cpp), and what these are made of (the two headers, and these of the standard library).
 #include <array>
 #include <atomic>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "for_size.hpp"
 
@@ -15,6 +16,7 @@
 #include "for_size_end.hpp"
 
 #include <tenon/py/acquired.hpp>
+#include "tensor/managed.hpp"
 
 #include "for_size.hpp"
 
@@ -27,7 +29,6 @@
 #include "py/export/dlpack.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
-#include "py/export/like.cpp"
 #include "py/export/number.cpp"
 #include "py/export/producer.cpp"
 #include "py/export/tensor_type.cpp"
@@ -36,4 +37,6 @@
 
 #include "for_size_end.hpp"
 
+#include "py/export/capsule.cpp"
+#include "py/export/like.cpp"
 #include "py/import/acquire.cpp"

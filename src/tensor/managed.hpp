@@ -117,7 +117,8 @@ template <class Managed>
 /// for it, and then `owner` is left as it was. The caller has asked `can_leave_as`. Its deleter may be called
 /// on any thread.
 template <class Managed>
-[[nodiscard]] Managed* make_managed(const tensor_ref& t, keep_alive& owner, export_view how = {}) noexcept {
+TENON_HOT [[nodiscard]] inline Managed* make_managed(const tensor_ref& t, keep_alive& owner,
+                                                     export_view how = {}) noexcept {
     const auto rank = static_cast<std::size_t>(t.ndim());
     auto* const block = detail::managed_block<Managed>::make(rank);
     if (block == nullptr) return nullptr;
@@ -125,29 +126,11 @@ template <class Managed>
     for (std::size_t i = 0; i < rank; ++i) {
         metadata[i] = t.shape(i);
         metadata[rank + i] = t.stride(i);
+#if defined(__GNUC__)
+        asm("");  // one by one: a vector would have to wait for what has just been stored in parts
+#endif
     }
     return block->fill(t, owner, how);
-}
-
-/// A managed struct straight from a description, with no tensor in between: checked as `tensor::own` checks.
-/// On failure `owner` is left as it was.
-template <class Managed>
-[[nodiscard]] inline result<Managed*> make_managed(const tensor_info& info, keep_alive& owner) noexcept {
-    struct checked : tensor_ref {
-    } t;
-    if (auto ok = info.check(); !ok) [[unlikely]]
-        return ok.error();
-    auto* const block = detail::managed_block<Managed>::make(info.shape().size());
-    if (block == nullptr) [[unlikely]]
-        return out_of_memory("managed struct");
-    auto ok = detail::validator::check({info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}},
-                                       block->metadata(), t);
-    if (ok) ok = can_leave_as<Managed>(t);
-    if (!ok) [[unlikely]] {
-        delete block;
-        return ok.error();
-    }
-    return block->fill(t, owner, {});
 }
 
 }  // namespace tenon

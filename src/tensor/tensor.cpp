@@ -6,6 +6,17 @@
 
 namespace tenon {
 
+TENON_COLD TENON_INLINE result<void> detail::validator::check_whole(const detail::claim& said,
+                                                                    std::int64_t* storage,
+                                                                    tensor_ref& out) noexcept {
+    return check(said, storage, out);
+}
+
+TENON_INLINE result<void> detail::validator::check_row_major_apart(const claim& said, std::int64_t* storage,
+                                                                   tensor_ref& out) noexcept {
+    return check_row_major(said, storage, out);
+}
+
 inline bool tensor::reserve(std::int32_t rank) noexcept {
     if (rank > inline_rank) heap_ = new (std::nothrow) std::int64_t[2 * static_cast<std::size_t>(rank)];
     return rank <= inline_rank || heap_ != nullptr;

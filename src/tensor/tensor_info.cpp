@@ -10,7 +10,7 @@ TENON_INLINE element_type::element_type(std::string_view name) noexcept {
     known = found.has_value();
 }
 
-TENON_INLINE result<void> tensor_info::check() const noexcept {
+TENON_INLINE result<void> tensor_info::check_closely() const noexcept {
     if (is_strided_ && strides_.size() != shape_.size())
         return malformed("strides", "there is not one for each axis",
                          static_cast<std::int64_t>(strides_.size()));
@@ -19,9 +19,7 @@ TENON_INLINE result<void> tensor_info::check() const noexcept {
     if (!type_.known)
         return refused("dtype", "there is no element type of this name")
             .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
-    const std::uintptr_t address =
-        reinterpret_cast<std::uintptr_t>(data_) + static_cast<std::uintptr_t>(byte_offset_);
-    const std::uintptr_t off = address & (dtype().alignment() - 1);  // a power of two
+    const std::uintptr_t off = bytes_off_alignment();
     if (off == 0 || device_.has_opaque_handle() || std::ranges::count(shape(), 0) != 0) return {};
     return malformed("data", "the address is off the alignment of its elements, by bytes",
                      static_cast<std::int64_t>(off));

@@ -4,11 +4,6 @@
 
 namespace tenon::detail {
 
-TENON_COLD TENON_INLINE result<void> validator::check_whole(const claim& said, std::int64_t* storage,
-                                                            tensor_ref& out) noexcept {
-    return check(said, storage, out);
-}
-
 TENON_INLINE error validator::arrays_unsound(const abi::dl_tensor& t) noexcept {
     if (t.ndim < 0) return malformed("ndim", "the number of axes is negative", t.ndim);
     if (t.ndim > max_rank) {
@@ -106,15 +101,6 @@ TENON_INLINE bool validator::is_low_end_near(const std::int64_t* storage, std::s
         below -= static_cast<std::uint64_t>(reach & backwards);
     }
     return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
-}
-
-TENON_INLINE result<void> validator::check_row_major(const claim& said, std::int64_t* storage,
-                                                     tensor_ref& out) noexcept {
-    const auto n = static_cast<std::size_t>(said.tensor.ndim);
-    for (std::size_t i = 0; i < n; ++i) storage[i] = read(said.tensor.shape, i);
-    fill_row_major({storage, n}, storage + n);
-    return check_axes(said, storage, out,
-                      [&](std::size_t i) TENON_HOT_LAMBDA { return raw_axis{storage[i], storage[n + i]}; });
 }
 
 }  // namespace tenon::detail

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <tenon/py/python.hpp>
+#include <tenon/tensor/described.hpp>
 #include <tenon/tensor/tensor.hpp>
 
 namespace tenon::py {
@@ -53,8 +54,10 @@ template <deleter_or_keeper Owner>
     }
 }
 
+/// Raises what is wrong with a description; `owner` is taken. Null.
+[[nodiscard]] TENON_API PyObject* refuse_described(const error& why, keep_alive& owner) noexcept;
 /// `owner` is taken in any case.
-[[nodiscard]] TENON_API PyObject* capsule_over(const tensor_info& info, keep_alive& owner,
+[[nodiscard]] TENON_API PyObject* capsule_over(const tensor_ref& t, keep_alive& owner,
                                                capsule_kind kind) noexcept;
 
 }  // namespace detail
@@ -62,10 +65,13 @@ template <deleter_or_keeper Owner>
 /// Memory of your own, as a description and what keeps it alive, in a capsule: the quickest way to one. The
 /// memory is taken in any case.
 template <deleter_or_keeper Owner>
-[[nodiscard]] PyObject* to_capsule(const tensor_info& info, Owner owner,
-                                   capsule_kind kind = capsule_kind::versioned) {
+TENON_HOT [[nodiscard]] inline PyObject* to_capsule(const tensor_info& info, Owner owner,
+                                                    capsule_kind kind = capsule_kind::versioned) {
     keep_alive kept;
-    return detail::keep(info, std::move(owner), kept) ? detail::capsule_over(info, kept, kind) : nullptr;
+    if (!detail::keep(info, std::move(owner), kept)) return nullptr;
+    const tenon::detail::described t(info);
+    return t.checked() ? detail::capsule_over(t, kept, kind)
+                       : detail::refuse_described(t.checked().error(), kept);
 }
 
 }  // namespace tenon::py

@@ -23,17 +23,19 @@ namespace tenon::py {
 namespace detail {
 
 /// `owner` is taken in any case.
-[[nodiscard]] TENON_API PyObject* array_over(const tensor_info& info, keep_alive& owner,
-                                             PyObject* like) noexcept;
+[[nodiscard]] TENON_API PyObject* array_over(const tensor_ref& t, keep_alive& owner, PyObject* like) noexcept;
 
 }  // namespace detail
 
 /// Memory of your own, as a description and what keeps it alive: for libraries with an exchange table the
 /// quickest way. The memory is taken in any case.
 template <deleter_or_keeper Owner>
-[[nodiscard]] PyObject* to_python(const tensor_info& info, Owner owner, PyObject* like) {
+TENON_HOT [[nodiscard]] inline PyObject* to_python(const tensor_info& info, Owner owner, PyObject* like) {
     keep_alive kept;
-    return detail::keep(info, std::move(owner), kept) ? detail::array_over(info, kept, like) : nullptr;
+    if (!detail::keep(info, std::move(owner), kept)) return nullptr;
+    const tenon::detail::described t(info);
+    return t.checked() ? detail::array_over(t, kept, like)
+                       : detail::refuse_described(t.checked().error(), kept);
 }
 
 /// A new, writable, uninitialised tensor of this shape and type where `like` is, which `to_python(t, like)`

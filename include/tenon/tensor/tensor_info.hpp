@@ -79,7 +79,10 @@ public:
 
     /// What is wrong with it that the validator cannot see: an unknown name, lists that do not fit together,
     /// an address no element can have.
-    [[nodiscard]] TENON_API result<void> check() const noexcept;
+    [[nodiscard]] result<void> check() const noexcept {
+        const bool fits = !shape_.is_too_long() && (!is_strided_ || strides_.size() == shape_.size());
+        return fits && type_.known && bytes_off_alignment() == 0 ? result<void>() : check_closely();
+    }
     /// In DLPack's words, as long as this object lives; null strides mean row-major.
     [[nodiscard]] abi::dl_tensor to_abi() const noexcept {
         return {data_,
@@ -99,6 +102,13 @@ public:
     [[nodiscard]] void* stream() const noexcept { return stream_; }
 
 private:
+    [[nodiscard]] TENON_API result<void> check_closely() const noexcept;
+    [[nodiscard]] std::uintptr_t bytes_off_alignment() const noexcept {
+        const auto first =
+            reinterpret_cast<std::uintptr_t>(data_) + static_cast<std::uintptr_t>(byte_offset_);
+        return first & (dtype().alignment() - 1);  // a power of two
+    }
+
     template <class T>
     tensor_info(T* data, element_type type, const axes& shape, const axes* strides,
                 tenon::device where) noexcept

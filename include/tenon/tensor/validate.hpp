@@ -60,7 +60,7 @@ struct validator {
         const abi::dl_tensor& t = said.tensor;
         if (auto ok = check_arrays(t); !ok) [[unlikely]]
             return ok;
-        if (t.strides == nullptr && t.ndim != 0) return check_row_major(said, storage, out);
+        if (t.strides == nullptr && t.ndim != 0) return check_row_major_apart(said, storage, out);
         return check_axes(said, storage, out, [&](std::size_t i) TENON_HOT_LAMBDA {
             return raw_axis{read(t.shape, i), read(t.strides, i)};
         });
@@ -69,6 +69,27 @@ struct validator {
     /// The same, out of line.
     [[nodiscard]] TENON_API static result<void> check_whole(const claim& said, std::int64_t* storage,
                                                             tensor_ref& out) noexcept;
+
+    /// The same where there are no strides, and row-major ones are made.
+    TENON_HOT [[nodiscard]] static result<void> check_row_major(const claim& said, std::int64_t* storage,
+                                                                tensor_ref& out) noexcept {
+        const auto n = static_cast<std::size_t>(said.tensor.ndim);
+        const auto address = reinterpret_cast<std::uintptr_t>(said.tensor.data);
+        std::int64_t size = 1;
+        bool ordinary = is_ordinary_kind(said);
+        for (std::size_t i = n; i-- > 0;) {
+            storage[i] = read(said.tensor.shape, i);
+            storage[n + i] = size;
+            ordinary = ordinary && storage[i] > 0 && !mul_overflows(size, storage[i], size);
+        }
+        // No step leads further than to the last element, of which the size tells.
+        if (ordinary && is_near(size, address, said.tensor.byte_offset)) [[likely]] {
+            fill(said, storage, size, out);
+            return {};
+        }
+        fill_row_major({storage, n}, storage + n);
+        return check_stored(said, storage, out);
+    }
 
     /// The same for a description whose axes come from `axis(i)`. Its own shape and strides are not looked
     /// at. An axis may be asked for twice, and it is the last answer that is checked and kept.
@@ -189,8 +210,9 @@ private:
         return value;
     }
 
-    [[nodiscard]] TENON_API static result<void> check_row_major(const claim& said, std::int64_t* storage,
-                                                                tensor_ref& out) noexcept;
+    [[nodiscard]] TENON_API static result<void> check_row_major_apart(const claim& said,
+                                                                      std::int64_t* storage,
+                                                                      tensor_ref& out) noexcept;
 };
 
 }  // namespace tenon::detail

@@ -1,70 +1,9 @@
-// src/py/export/dlpack.cpp: a tensor, or memory that is described, leaves as a DLPack capsule: a bare one, or
-// the answer to `__dlpack__`.
+// src/py/export/dlpack.cpp: the answer to `__dlpack__`, and a tensor in a bare capsule.
 #include "all.hpp"
 
 namespace tenon::py {
 
 namespace detail {
-
-template <class Managed>
-inline constexpr const char* capsule_name =
-    std::is_same_v<Managed, abi::managed_tensor_versioned> ? capsule_versioned : capsule_legacy;
-
-/// A consumer renames the capsule, or takes this destructor off it; then the struct is no longer ours. A
-/// pending exception stays as it is.
-template <class Managed>
-void drop_unconsumed(PyObject* capsule) noexcept {
-    // Ours by its address, mostly; the characters are for whoever gave it the same name anew.
-    if (PyCapsule_GetName(capsule) != capsule_name<Managed> &&
-        PyCapsule_IsValid(capsule, capsule_name<Managed>) == 0)
-        return;
-    auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, capsule_name<Managed>));
-    if (managed == nullptr || managed->deleter == nullptr) return;
-    const auto* const block = tenon::detail::own_block(managed);
-    if (block != nullptr && block->owner.is(owner_kind::memory)) return managed->deleter(managed);
-    const error_guard keep;  // the owner's own code runs, and may not see what is pending
-    managed->deleter(managed);
-}
-
-/// A new capsule that holds the struct; null with an exception set, and the struct's owner moved back to
-/// `owner`, on failure.
-template <class Managed>
-[[nodiscard]] PyObject* wrap_managed(Managed* managed, keep_alive& owner) noexcept {
-    PyObject* const capsule = PyCapsule_New(managed, capsule_name<Managed>, &drop_unconsumed<Managed>);
-    if (capsule == nullptr) [[unlikely]] {
-        owner = std::move(tenon::detail::managed_block<Managed>::of(managed)->owner);
-        managed->deleter(managed);
-    }
-    return capsule;
-}
-
-template <class Managed>
-[[nodiscard]] PyObject* leave_as(const tensor_ref& t, keep_alive& owner, export_view how) noexcept {
-    if (auto ok = can_leave_as<Managed>(t); !ok) return raise(ok.error(), "tenon: ");
-    Managed* const managed = make_managed<Managed>(t, owner, how);
-    return managed != nullptr ? wrap_managed(managed, owner) : PyErr_NoMemory();
-}
-
-template <class Managed>
-[[nodiscard]] PyObject* leave_as(const tensor_info& info, keep_alive& owner) noexcept {
-    const auto managed = make_managed<Managed>(info, owner);
-    return managed ? wrap_managed(*managed, owner) : raise(managed.error(), "tenon: ");
-}
-
-/// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
-/// `owner` left as it was, on failure.
-[[nodiscard]] inline PyObject* new_capsule(const tensor_ref& t, keep_alive& owner, capsule_kind kind,
-                                           export_view how) noexcept {
-    return kind == capsule_kind::versioned ? leave_as<abi::managed_tensor_versioned>(t, owner, how)
-                                           : leave_as<abi::managed_tensor>(t, owner, how);
-}
-
-TENON_INLINE PyObject* capsule_over(const tensor_info& info, keep_alive& owner, capsule_kind kind) noexcept {
-    const taken taken(owner);
-    if (interpreter::current() == nullptr) return nullptr;
-    return kind == capsule_kind::versioned ? leave_as<abi::managed_tensor_versioned>(info, owner)
-                                           : leave_as<abi::managed_tensor>(info, owner);
-}
 
 /// The keywords of `__dlpack__`; None and absent are the same.
 struct dlpack_keywords {

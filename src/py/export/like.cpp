@@ -196,23 +196,26 @@ TENON_INLINE PyObject* to_python(tensor&& t, PyObject* like) noexcept {
     return plan ? detail::make_array(t, *plan, *here) : nullptr;
 }
 
-TENON_INLINE PyObject* detail::array_over(const tensor_info& info, keep_alive& kept,
-                                          PyObject* like) noexcept {
+TENON_FAST TENON_INLINE PyObject* detail::array_over(const tensor_ref& t, keep_alive& kept,
+                                                     PyObject* like) noexcept {
     const taken taken(kept);
     interpreter* const here = interpreter::current();
     if (here == nullptr) return nullptr;
+    const type_plan* const known = plan_with_maker(like, *here);
+    if (known != nullptr && known->maker.kind == maker_kind::exchange_table &&
+        known->can_use(t.data(), t.dtype(), t.device())) {
+        const abi::exchange_api* const table = known->table;
+        const ref alive = class_of(like);  // whose table it is
+        if (!hand_to_stream(t.device(), t.stream(), table, kept)) return nullptr;
+        auto* const managed = make_managed<abi::managed_tensor_versioned>(t, kept);
+        return managed != nullptr ? make_by_table(managed, table) : PyErr_NoMemory();
+    }
     const auto plan = maker_of(like, *here);
     if (!plan) return nullptr;
-    if (plan->maker.kind == maker_kind::exchange_table &&
-        plan->can_use(info.data(), info.dtype(), info.device())) {
-        if (!hand_to_stream(info.device(), info.stream(), plan->table, kept)) return nullptr;
-        const auto managed = make_managed<abi::managed_tensor_versioned>(info, kept);
-        return managed ? make_by_table(*managed, plan->table) : raise(managed.error(), "tenon: ");
-    }
-    auto t = tensor::own(info, std::move(kept));
-    if (!t) return raise(t.error(), "tenon: ");
-    const detail::taken taken_too(*t);
-    return make_array(*t, *plan, *here);
+    std::optional<tensor> own;
+    if (auto ok = tensor::keep(t, kept, own); !ok) return raise(ok.error(), "tenon: ");
+    const detail::taken taken_too(*own);
+    return make_array(*own, *plan, *here);
 }
 
 TENON_INLINE PyObject* to_python(result<tensor> t, PyObject* like) noexcept {

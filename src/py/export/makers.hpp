@@ -101,11 +101,6 @@ struct array_maker : type_plan {
         raise_caught();
         return false;
     }
-
-    /// Whether the library can compute with elements at an address: it would not notice otherwise.
-    [[nodiscard]] bool can_use(const void* address, dtype element, device where) const noexcept {
-        return library == nullptr || library->can_compute_at(address, element, where);
-    }
 };
 
 TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* like,
@@ -125,13 +120,20 @@ TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* 
     return made;
 }
 
+/// The plan of an object's type, if it remembers what makes arrays there; null if it does not. Good until
+/// other code runs.
+[[nodiscard]] inline const type_plan* plan_with_maker(PyObject* like, const interpreter& here) noexcept {
+    const type_plan* const known = like != nullptr ? find_plan_of(like) : nullptr;
+    return known != nullptr && known->maker.kind != maker_kind::unresolved && known->maker.home == &here
+               ? known
+               : nullptr;
+}
+
 /// What makes arrays like an object, as its type's plan remembers it: nothing does for null and None. Nullopt
 /// with an exception set on failure.
 [[nodiscard]] inline std::optional<array_maker> maker_of(PyObject* like, interpreter& here) noexcept {
     if (like == nullptr || like == Py_None) return std::optional<array_maker>(std::in_place, type_plan{});
-    const type_plan* const known = find_plan_of(like);
-    if (known != nullptr && known->maker.kind != maker_kind::unresolved && known->maker.home == &here)
-        [[likely]]
+    if (const type_plan* const known = plan_with_maker(like, here)) [[likely]]
         return std::optional<array_maker>(std::in_place, *known);
     return find_maker(like, here);
 }

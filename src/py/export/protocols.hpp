@@ -39,6 +39,11 @@ namespace tenon::py {
 
 namespace detail {
 
+/// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
+/// `owner` left as it was, on failure.
+[[nodiscard]] TENON_API PyObject* new_capsule(const tensor_ref& t, keep_alive& owner, capsule_kind kind,
+                                              export_view how) noexcept;
+
 /// A tuple of what `number(i)` says of each axis; null with an exception set.
 template <class Number>
 [[nodiscard]] PyObject* tuple_of_axes(std::size_t rank, Number&& number) noexcept {

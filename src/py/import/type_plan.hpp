@@ -159,6 +159,10 @@ struct type_plan {
     py::route route;
     maker_plan maker;
 
+    /// Whether the library can compute with elements at an address: it would not notice otherwise.
+    [[nodiscard]] bool can_use(const void* address, dtype element, device where) const noexcept {
+        return library == nullptr || library->can_compute_at(address, element, where);
+    }
     /// Objects of which the buffer protocol alone is known.
     [[nodiscard]] bool speaks_buffer_alone() const noexcept {
         return has_buffer && table == nullptr && table_fault == nullptr && !numpy_struct &&

@@ -75,14 +75,20 @@ public:
     explicit taken(Kept& kept) noexcept : kept_(kept) {}
     taken(const taken&) = delete;
     taken& operator=(const taken&) = delete;
-    ~taken() {
-        std::optional<error_guard> keep;
-        // Without the GIL there is nothing to guard: what is released finds its own way to it.
-        if (owner_of(kept_) && attached_thread_state() != nullptr) keep.emplace();
-        kept_.reset();
+    TENON_HOT ~taken() {
+        if (owner_of(kept_)) [[unlikely]]
+            reset_guarded();
+        else
+            kept_.reset();
     }
 
 private:
+    TENON_COLD void reset_guarded() noexcept {
+        std::optional<error_guard> keep;
+        // Without the GIL there is nothing to guard: what is released finds its own way to it.
+        if (attached_thread_state() != nullptr) keep.emplace();
+        kept_.reset();
+    }
     [[nodiscard]] static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
     [[nodiscard]] static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
 

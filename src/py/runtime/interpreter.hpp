@@ -88,14 +88,14 @@ public:
     /// The record of the interpreter this thread is attached to; null with an exception set when it cannot be
     /// made, the interpreter is beyond use, or the thread is not attached. Whatever needs the GIL comes here
     /// first, or is called by what did.
-    [[nodiscard]] static interpreter* current() noexcept { return of(attached_thread_state()); }
+    TENON_HOT [[nodiscard]] static interpreter* current() noexcept { return of(attached_thread_state()); }
     /// The same where the thread is known to be attached.
     [[nodiscard]] static interpreter* current_attached() noexcept { return of(current_thread_state()); }
 
     /// Counts the interpreters that have gone: together with an interpreter's address it names one for good.
     [[nodiscard]] static unsigned departures() noexcept { return departed.load(std::memory_order_acquire); }
 
-    [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
+    TENON_HOT [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
 
     /// Whether this thread is attached to it.
     [[nodiscard]] bool is_here() const noexcept {
@@ -119,7 +119,7 @@ public:
     }
 
 private:
-    [[nodiscard]] static interpreter* of(const PyThreadState* here) noexcept {
+    TENON_HOT [[nodiscard]] static interpreter* of(const PyThreadState* here) noexcept {
         interpreter* const seen = last_seen;
         if (seen != nullptr && here != nullptr && seen->state_ == here->interp && !seen->is_dead()) [[likely]]
             return seen;
