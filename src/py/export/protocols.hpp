@@ -2,6 +2,7 @@
 // it, and the tables by which CPython and DLPack reach the objects of a class.
 #pragma once
 
+#include <tenon/py/export.hpp>
 #include <tenon/py/producer.hpp>
 #include "../import/all.hpp"
 
