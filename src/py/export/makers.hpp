@@ -6,23 +6,35 @@
 
 namespace tenon::py::detail {
 
-/// Keeps a function for the life of the interpreter: plans may point to it. False when there are more than
-/// any process has libraries (one that makes its functions anew each time is asked each time then), or with
-/// an exception set.
-[[nodiscard]] inline bool keep_function(interpreter& here, PyObject* function) noexcept {
+/// A function of a library, or nothing; and the name it is kept under.
+struct library_function {
+    ref function;
+    std::string name;
+};
+
+/// Keeps a function for the life of the interpreter: plans may point to it. False when another is kept under
+/// its name (a library that makes its functions anew each time is asked each time), when there are more than
+/// any process has libraries, or with an exception set. No function is there for good.
+[[nodiscard]] inline bool keep_function(interpreter& here, const library_function& found) noexcept {
     static constexpr Py_ssize_t most_kept = 128;
+    PyObject* const function = found.function.get();
+    if (function == nullptr) return true;
     PyObject* const all = interpreter::make_once(here.library_functions, [] { return PyDict_New(); });
-    const ref key = all != nullptr ? ref::take(PyLong_FromVoidPtr(function)) : ref();
+    const ref key = all != nullptr ? ref::take(PyUnicode_FromString(found.name.c_str())) : ref();
     if (!key) return false;
-    if (PyDict_Size(all) >= most_kept) return call::dict_contains(all, key.get()) > 0;
-    const ref kept = ref::take(call::dict_item_or_set(all, key.get(), function));
+    PyObject* there = nullptr;
+    if (PyDict_Size(all) < most_kept)
+        there = call::dict_item_or_set(all, key.get(), function);
+    else
+        (void)call::dict_item(all, key.get(), &there);
+    const ref kept = ref::take(there);
     // Nobody is to find it by the collector, and empty it.
     if (PyObject_GC_IsTracked(all) != 0) PyObject_GC_UnTrack(all);
-    return static_cast<bool>(kept);
+    return kept.get() == function;
 }
 
 /// The function at the end of "package.module.name"; nothing, without an exception, when there is none.
-[[nodiscard]] inline ref function_at(std::string_view path) {
+[[nodiscard]] inline library_function function_at(std::string_view path) {
     std::size_t dot = path.find('.');
     // The package of an object that exists has been imported; what is not there is not looked for.
     ref found = ref::take(call::imported_module(std::string(path.substr(0, dot)).c_str()));
@@ -41,20 +53,21 @@ namespace tenon::py::detail {
     if (PyErr_Occurred() != nullptr &&
         (PyErr_ExceptionMatches(PyExc_ImportError) != 0 || PyErr_ExceptionMatches(PyExc_AttributeError) != 0))
         PyErr_Clear();
-    return found;
+    return {std::move(found), std::string(path)};
 }
 
 /// A function of the standard's namespace of an array, `__array_namespace__()`, or of the package its type is
 /// defined in; nothing, without an exception, when neither has one.
-[[nodiscard]] inline ref function_named(PyObject* like, const char* name) {
+[[nodiscard]] inline library_function function_named(PyObject* like, const char* name) {
     const ref space = namespace_of(like);
     const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
-    ref function = label && PyUnicode_Check(label.get()) ? ref::take(call::attr(space.get(), name)) : ref();
-    if (function) return function;
+    const char* const text = label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
+    ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
+    if (function) return {std::move(function), std::string("namespace ") + text + "." + name};
     if (!forget_answer()) return {};
     const ref type = class_of(like);
     const std::string package = defining_package(as_type(type));
-    return package.empty() || package == "builtins" ? ref() : function_at(package + "." + name);
+    return package.empty() || package == "builtins" ? library_function{} : function_at(package + "." + name);
 }
 
 /// Whether the type itself has a function `from_dlpack`.
@@ -66,8 +79,8 @@ namespace tenon::py::detail {
 
 /// What makes arrays like some object: a copy of the plan of its type, for what follows runs foreign code.
 struct array_maker : type_plan {
-    ref alive;        ///< the type: the object may get another
-    ref from, empty;  ///< the functions, as found just now; nothing when the plan knew
+    ref alive;                     ///< the type: the object may get another
+    library_function from, empty;  ///< as found just now; nothing when the plan knew
 
     explicit array_maker(const type_plan& plan) noexcept
         : type_plan(plan), alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))) {}
@@ -89,13 +102,13 @@ struct array_maker : type_plan {
         }
         if (PyErr_Occurred() != nullptr) return false;
         const bool by_function = maker.kind == maker_kind::function || maker.kind == maker_kind::of_capsule;
-        if (by_function && !from) maker.kind = maker_kind::none;
+        if (by_function && !from.function) maker.kind = maker_kind::none;
         if (library != nullptr && library->empty != nullptr)
             empty = function_at(library->empty);
         else if (by_function && !immutable)
             empty = function_named(like, "empty");
-        maker.from = from.get();
-        maker.empty = empty.get();
+        maker.from = from.function.get();
+        maker.empty = empty.function.get();
         return PyErr_Occurred() == nullptr;
     } catch (...) {
         raise_caught();
@@ -111,8 +124,7 @@ TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* 
     if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
     std::optional<array_maker> made(std::in_place, plan);
     if (!made->resolve(like)) return std::nullopt;
-    const bool is_kept = (!made->from || keep_function(here, made->from.get())) &&
-                         (!made->empty || keep_function(here, made->empty.get()));
+    const bool is_kept = keep_function(here, made->from) && keep_function(here, made->empty);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     made->maker.home = &here;
     if (is_kept) plan.maker = made->maker;
