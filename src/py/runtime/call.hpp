@@ -25,6 +25,7 @@ inline constexpr auto call = safe<PyObject_Call>::run;
 inline constexpr auto one_argument = safe<PyObject_CallOneArg>::run;
 inline constexpr auto set_attr = safe<PyObject_SetAttrString>::run;
 inline constexpr auto import_module = safe<PyImport_ImportModule>::run;
+inline constexpr auto dict_contains = safe<PyDict_Contains>::run;
 inline constexpr auto delete_dict_item = safe<PyDict_DelItem>::run;
 inline constexpr auto index = safe<PyNumber_Index>::run;
 inline constexpr auto is_true = safe<PyObject_IsTrue>::run;
