@@ -18,7 +18,7 @@
 #include <tenon/py/acquired.hpp>
 #include "tensor/managed.hpp"
 
-#include "for_size.hpp"
+#include "for_size.hpp"  // NOLINT(readability-duplicate-include)
 
 #include "bind/argument.cpp"
 #include "bind/call.cpp"
@@ -35,7 +35,7 @@
 #include "py/import/from_python.cpp"
 #include "py/runtime/raise.cpp"
 
-#include "for_size_end.hpp"
+#include "for_size_end.hpp"  // NOLINT(readability-duplicate-include)
 
 #include "py/export/capsule.cpp"
 #include "py/export/like.cpp"

@@ -78,7 +78,9 @@ public:
         count = 0;
         return sequence('[', ']', [&] {
             skip_all(space);
-            return count < max_rank && (out[count++] = take_number(rest_)) >= 0;
+            if (count >= max_rank) return false;
+            out[count] = take_number(rest_);
+            return out[count++] >= 0;
         });
     }
     [[nodiscard]] bool word(std::string_view text) noexcept {

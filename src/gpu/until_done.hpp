@@ -155,7 +155,8 @@ struct late_owner : detail::release_chain::deletable<late_owner> {
     keep_alive mine = std::move(owner);
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || !mine) return mine;
     auto* const late = new (std::nothrow) late_owner{{}, std::move(mine), where};
-    // Without memory for it, the order of the release is all that is lost.
+    // Without memory for it nothing has been moved, and the order of the release is all that is lost.
+    // NOLINTNEXTLINE(bugprone-use-after-move)
     return late != nullptr ? keep_alive(late, &late_owner::release, nullptr, owner_kind::late)
                            : std::move(mine);
 }

@@ -44,7 +44,7 @@ template <std::size_t Size>
     std::ptrdiff_t missing = std::ranges::count_if(addresses, [](const void* a) { return a != nullptr; });
     std::uintptr_t from = 0, to = 0;
     char may_execute = '-';
-    while (missing > 0 &&
+    while (missing > 0 &&  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the kernel's
            std::fscanf(map.get(), "%" SCNxPTR "-%" SCNxPTR " %*2c%c%*[^\n]", &from, &to, &may_execute) == 3) {
         missing -= std::ranges::count_if(addresses, [&](const void* address) {
             const auto at = reinterpret_cast<std::uintptr_t>(address);

@@ -22,7 +22,7 @@ inline void copy_shared(const copy_plan& plan, std::int64_t first, std::int64_t 
             const std::int64_t from = end - share;
             *helper = std::thread([&plan, from, end, target] { plan.copy(from, end, target); });
         }
-    } catch (const std::exception&) {  // no thread, or no memory for one
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no thread, or no memory for one
     }
     plan.copy(first, end, target);  // what is left
     for (std::thread& helper : helpers)

@@ -178,7 +178,7 @@ struct held_object {
 TEST(OutOfMemory, OwningAnObjectReleasesIt) {
     const auto held = std::make_shared<int>(0);
     for (const std::size_t rank : {std::size_t{2}, std::size_t{6}}) {
-        const auto info = tensor_info::contiguous(memory, ints(rank, 1));
+        auto info = tensor_info::contiguous(memory, ints(rank, 1));
         const auto released = [&] { EXPECT_EQ(held.use_count(), 1); };
         EXPECT_EQ(allocations_needed([&] { return tensor::own(held_object{held}, info); }, released),
                   rank > 5 ? 2 : 1);

@@ -215,7 +215,7 @@ template <class Whole, class Part>
     if constexpr (std::is_lvalue_reference_v<Whole>)
         return to_object(part);
     else
-        return to_object(std::move(part));
+        return to_object(std::move(part));  // NOLINT(bugprone-move-forwarding-reference): the whole is
 }
 
 template <class T>

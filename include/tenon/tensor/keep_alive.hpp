@@ -84,7 +84,7 @@ public:
     using step = void (*)(link*) noexcept;
     /// What is deleted in its turn.
     template <class Self>
-    struct deletable : link {
+    struct deletable : link {  // NOLINT(bugprone-crtp-constructor-accessibility): of aggregates
         static void release(void* self, void*) noexcept { run(static_cast<Self*>(self), let_go, let_go); }
         static void let_go(link* self) noexcept { delete static_cast<Self*>(self); }
     };
@@ -120,7 +120,7 @@ private:
 
 /// What a struct that has left points to. It frees itself before its owner goes, on whichever thread that is.
 template <class Self>
-struct exported_block : release_chain::link {
+struct exported_block : release_chain::link {  // NOLINT(bugprone-crtp-constructor-accessibility): the same
     keep_alive owner;
 
     static void let_go(link* self) noexcept {

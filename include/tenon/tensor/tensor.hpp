@@ -101,7 +101,7 @@ public:
         using D = typename P::deleter_type;
         static_assert(std::is_pointer_v<typename P::pointer>,
                       "own: the unique_ptr must hold a plain pointer");
-        const tensor_info info = tensor_info::contiguous(values.get(), shape, where);
+        tensor_info info = tensor_info::contiguous(values.get(), shape, where);
         if constexpr (std::is_empty_v<D> && std::is_default_constructible_v<D>) {
             keep_alive owner;
             if (values.get() != nullptr) {

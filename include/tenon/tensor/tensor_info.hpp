@@ -132,6 +132,7 @@ private:
     /// Copied only as far as they go.
     struct kept_axes : axes {
         kept_axes(const axes& other) noexcept { assign(other); }
+        // NOLINTNEXTLINE(bugprone-copy-constructor-init): the base would copy all there is room for
         kept_axes(const kept_axes& other) noexcept : axes() { assign(other); }
         kept_axes& operator=(const kept_axes& other) noexcept {
             assign(other);

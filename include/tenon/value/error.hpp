@@ -116,7 +116,7 @@ public:
 
     [[nodiscard]] T& value() & noexcept {
         assert(has_value());
-        return *value_;
+        return *value_;  // NOLINT(bugprone-unchecked-optional-access): whoever asks has looked
     }
     [[nodiscard]] const T& value() const& noexcept { return const_cast<result*>(this)->value(); }
     [[nodiscard]] T&& value() && noexcept { return std::move(value()); }

@@ -214,8 +214,9 @@ TENON_FAST TENON_INLINE PyObject* detail::array_over(const tensor_ref& t, keep_a
     if (!plan) return nullptr;
     std::optional<tensor> own;
     if (auto ok = tensor::keep(t, kept, own); !ok) return raise(ok.error(), "tenon: ");
-    const detail::taken taken_too(*own);
-    return make_array(*own, *plan, *here);
+    tensor& made = *own;  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
+    const detail::taken taken_too(made);
+    return make_array(made, *plan, *here);
 }
 
 TENON_INLINE PyObject* to_python(result<tensor> t, PyObject* like) noexcept {

@@ -63,7 +63,8 @@ namespace tenon::py::numpy {
 /// An array over the memory of `t`, which `base` keeps alive; null with an exception set.
 [[nodiscard]] inline PyObject* to_array(const tensor_ref& t, ref base, interpreter& here) noexcept {
     const auto numpy = numpy_abi::functions::find(here);
-    ref made = numpy ? ref::take(new_array(t, *numpy)) : ref();
+    if (!numpy) return nullptr;
+    ref made = ref::take(new_array(t, *numpy));
     return made && numpy->set_base(made.get(), base.release()) == 0 ? made.release() : nullptr;
 }
 

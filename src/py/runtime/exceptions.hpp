@@ -89,6 +89,7 @@ private:
         if (attached_thread_state() != nullptr) keep.emplace();
         kept_.reset();
     }
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): asked of `kept_` alone
     [[nodiscard]] static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
     [[nodiscard]] static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
 

@@ -75,9 +75,10 @@ probed deep(const std::vector<std::optional<std::tuple<std::vector<std::string_v
 }
 
 /// A result by reference stays in C++: it is returned again and again.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as parameters are written
 std::vector<tenon::array<double, 1>>& made_once(tenon::array<const double, 1> x) {
     static auto& all = *new std::vector<tenon::array<double, 1>>;
-    if (all.empty()) all.push_back(tenon::empty_like(x));
+    if (all.empty()) all.emplace_back(tenon::empty_like(x));
     return all;
 }
 
