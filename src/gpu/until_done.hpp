@@ -156,9 +156,8 @@ struct late_owner : detail::release_chain::deletable<late_owner> {
     if ((!where.is_cuda_memory() && !where.is_rocm_memory()) || !mine) return mine;
     auto* const late = new (std::nothrow) late_owner{{}, std::move(mine), where};
     // Without memory for it nothing has been moved, and the order of the release is all that is lost.
-    // NOLINTNEXTLINE(bugprone-use-after-move)
     return late != nullptr ? keep_alive(late, &late_owner::release, nullptr, owner_kind::late)
-                           : std::move(mine);
+                           : std::move(mine);  // NOLINT(bugprone-use-after-move)
 }
 
 /// What an owner lets go of late, or the owner itself.
