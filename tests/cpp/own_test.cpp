@@ -108,6 +108,12 @@ TEST_F(OwnVector, ElementsThatAreNamed) {
     expect_owned(tensor::own<double>(std::move(v), {2, 2}), data, {2, 2}, {2, 1});
 }
 
+TEST_F(OwnVector, WhoseClassIsNamed) {  // as Cython does
+    std::vector<double> v{1, 2, 3, 4};
+    const void* const data = v.data();
+    expect_owned(tensor::own<std::vector<double>>(std::move(v), {2, 2}), data, {2, 2}, {2, 1});
+}
+
 TEST_F(OwnVector, ShapesOfAnyKind) {
     EXPECT_EQ(tensor::own(counted_vector<double>(1), {})->ndim(), 0);
     EXPECT_EQ(to_ints(tensor::own(counted_vector<double>(6), 6)->shape()), ints{6});

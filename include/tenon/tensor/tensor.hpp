@@ -79,9 +79,8 @@ public:
     // --- memory of your own: own() takes it in every case, and releases it at once when it fails -----------
 
     /// A vector, or any container like it, becomes a tensor of its elements, row-major; the shape must have
-    /// room for exactly those. Who wants to names the elements: `own<double>(values, shape)`.
-    template <class T = void, detail::owning_container V>
-        requires(std::is_void_v<T> || std::is_same_v<T, typename V::value_type>)
+    /// room for exactly those.
+    template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
         static_assert(
             !detail::packs_truth_values<V>,
@@ -89,6 +88,12 @@ public:
         V taken = std::forward<V>(values);
         if (auto ok = check_count(shape, static_cast<std::int64_t>(taken.size())); !ok) return ok.error();
         return own_moved(taken, [&](auto& v) { return tensor_info::contiguous(v.data(), shape); });
+    }
+    /// The same, for who names the elements: `own<double>(values, shape)`.
+    template <class T, detail::owning_container V>
+        requires std::is_same_v<T, typename V::value_type>
+    [[nodiscard]] static result<tensor> own(V&& values, const axes& shape) {
+        return own(std::forward<V>(values), shape);
     }
     template <detail::owning_container V>
     [[nodiscard]] static result<tensor> own(V&& values) {
