@@ -2,13 +2,16 @@
 // seldom.
 //
 // Only where the compiler optimizes at all. Nothing compiled for size is inlined into what is compiled for
-// speed (TENON_FAST), unless it is TENON_HOT. The passes that are left out take GCC a sixth of its time here,
-// and make nothing smaller.
+// speed (TENON_FAST), unless it is TENON_HOT. The passes that are left out take GCC a fifth of its time here,
+// and make the code smaller by one part in a hundred.
 
 #if defined(__OPTIMIZE__) && defined(__clang__)
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #elif defined(__OPTIMIZE__) && defined(__GNUC__)
 #pragma GCC push_options
-#pragma GCC optimize("Os", "no-gcse", "no-tree-dominator-opts", "no-tree-loop-optimize", "no-tree-pre")
-#pragma GCC optimize("no-tree-pta", "no-tree-vrp")
+#pragma GCC optimize("Os", "no-code-hoisting", "no-cse-follow-jumps", "no-gcse", "no-ree")
+#pragma GCC optimize("no-rerun-cse-after-loop", "no-schedule-insns2", "no-tree-bit-ccp", "no-tree-ccp")
+#pragma GCC optimize("no-tree-copy-prop", "no-tree-dominator-opts", "no-tree-dse", "no-tree-fre")
+#pragma GCC optimize("no-tree-loop-optimize", "no-tree-pre", "no-tree-pta", "no-tree-sink", "no-tree-slsr")
+#pragma GCC optimize("no-tree-switch-conversion", "no-tree-tail-merge", "no-tree-vrp")
 #endif

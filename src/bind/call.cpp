@@ -101,24 +101,34 @@ private:
 /// What is known of functions, for as long as the process lives: nanobind's by the objects they are, which
 /// live as long as the interpreter; of pybind11's the types of each overload, by its record.
 struct function_registry {
+    struct entry {
+        std::vector<overload> overloads;
+        const parameter_type* const* types = nullptr;
+    };
     std::mutex mutex;
-    std::map<PyObject*, std::vector<overload>> functions;
-    std::map<const void*, const parameter_type* const*> types;
-    std::set<std::string, std::less<>> names;  ///< of parameters: the binder's own may be gone
+    std::unordered_map<const void*, entry> known;
+    std::unordered_set<std::string> names;  ///< of parameters: the binder's own may be gone
 
+    /// A copy of a part of what is known of a function or a record.
+    template <class Part>
+    [[nodiscard]] Part find(const void* asked, Part entry::* part) {
+        const std::scoped_lock lock(mutex);
+        const auto found = known.find(asked);
+        return found != known.end() ? found->second.*part : Part();
+    }
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
     void add(PyObject* made, PyObject* before, std::size_t total, std::span<const parameter> parameters) {
         const std::scoped_lock lock(mutex);
         std::vector<overload> all;
-        if (const auto found = functions.find(before); total > 1 && found != functions.end()) {
-            all = std::move(found->second);
-            functions.erase(found);
+        if (total > 1) {
+            all = std::move(known[before].overloads);
+            known.erase(before);
         }
         // Those that were defined where these headers had not been included, and are nobody's to explain.
         if (all.size() + 1 < total) all.insert(all.begin(), total - 1 - all.size(), overload());
         for (parameter& p : all.emplace_back(parameters.begin(), parameters.end()))
             if (p.name != nullptr) p.name = names.emplace(p.name).first->c_str();
-        functions[made] = std::move(all);
+        known[made].overloads = std::move(all);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
         static auto* const all = new function_registry;  // never destroyed: modules may go later
@@ -127,17 +137,14 @@ struct function_registry {
 };
 
 TENON_INLINE void remember_types(const void* record, const parameter_type* const* types) noexcept try {
-    function_registry& known = function_registry::here();
-    const std::scoped_lock lock(known.mutex);
-    known.types[record] = types;
+    function_registry& here = function_registry::here();
+    const std::scoped_lock lock(here.mutex);
+    here.known[record].types = types;
 } catch (...) {  // NOLINT(bugprone-empty-catch): without memory for it, its reasons are left out
 }
 
 TENON_INLINE const parameter_type* const* types_of_overload(const void* record) noexcept {
-    function_registry& known = function_registry::here();
-    const std::scoped_lock lock(known.mutex);
-    const auto found = known.types.find(record);
-    return found != known.types.end() ? found->second : nullptr;
+    return function_registry::here().find(record, &function_registry::entry::types);
 }
 
 /// How pybind11's functions are listed: the same for all of them.
@@ -145,12 +152,7 @@ TENON_PRIVATE inline std::atomic<overload_lister> definition_lister{nullptr};
 
 /// Lists the overloads of a function of either binder's, and gives its name.
 [[nodiscard]] inline std::string list_known(PyObject* self, std::vector<overload>& out) {
-    {
-        function_registry& known = function_registry::here();
-        const std::scoped_lock lock(known.mutex);
-        if (const auto found = known.functions.find(self); found != known.functions.end())
-            out = found->second;
-    }
+    out = function_registry::here().find(self, &function_registry::entry::overloads);
     const overload_lister list_definition = definition_lister.load();
     if (out.empty() && list_definition != nullptr) return list_definition(self, out);
     const py::ref name = py::ref::take(py::call::attr(self, "__name__"));

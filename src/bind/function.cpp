@@ -69,7 +69,7 @@ namespace tenon::py::detail {
 struct function_record {
     std::string name;
     std::string doc;  ///< as CPython wants it: the bare signature, then the text
-    std::list<std::string> names;
+    std::vector<std::string> names;
     bind::overload parameters;
     std::vector<parameter::default_value> defaults;
     std::vector<std::string> annotations;
@@ -117,6 +117,7 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
     auto* const made = new function_record{name, {}, {}, {}, {}, {annotations.begin(), annotations.end()}};
     known = made;
     std::string bare, full;
+    made->names.reserve(parameters.size());  // they stay where they are
     for (const parameter& p : parameters) {
         const bool has_default = p.value.index() != 0;
         const std::size_t at = made->parameters.size();

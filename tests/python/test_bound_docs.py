@@ -8,6 +8,7 @@ import pydoc
 import subprocess
 import sys
 
+import numpy
 import pytest
 from isolation import LIMIT
 from real_support import has
@@ -78,6 +79,14 @@ def test_a_hand_written_module_may_have_types_of_its_own():
     for wrong in [("1 s", []), ("1 m", ["2 s"]), (1, [])]:
         with pytest.raises(TypeError, match="Metres"):
             sum_of_metres(*wrong)
+
+
+def test_a_dict_may_be_a_map_of_any_kind():
+    unordered = importlib.import_module("bound_capi").unordered
+    assert unordered({"a": numpy.ones(2), "b": numpy.ones(3)}) == {"a": 2.0, "b": 3.0}
+    assert "dict[str, " in unordered.__doc__
+    with pytest.raises(TypeError, match="xs"):
+        unordered([numpy.ones(2)])
 
 
 @pytest.fixture(scope="module")

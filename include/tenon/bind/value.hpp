@@ -22,10 +22,9 @@ namespace tenon::bind {
 
 template <class T>
 inline constexpr bool is_tuple = is_a<T, std::tuple> || is_a<T, std::pair>;
+/// A map from text: the standard's, ordered or not.
 template <class T>
-inline constexpr bool is_dict = false;
-template <class T, class... Rest>
-inline constexpr bool is_dict<std::map<std::string, T, Rest...>> = true;
+concept is_dict = requires { typename T::mapped_type; } && std::same_as<typename T::key_type, std::string>;
 template <class T>
 inline constexpr bool is_text = is_one_of<T, std::string, std::string_view, const char*>;
 /// A value that is read in one look, and keeps nothing alive.
@@ -130,16 +129,16 @@ template <class... T>
     std::apply(load_all, parts);
     return answer;
 }
-template <class T>
-[[nodiscard]] loading load_items(PyObject* dict, bool may_convert,
-                                 std::optional<std::map<std::string, T>>& out, kept_objects& kept) {
+template <is_dict T>
+[[nodiscard]] loading load_items(PyObject* dict, bool may_convert, std::optional<T>& out,
+                                 kept_objects& kept) {
     out.emplace();
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value) != 0;) {
         // Whoever asks the collector finds the copy, too, and may empty it.
         const py::ref held_key = py::ref::borrow(key), held_value = py::ref::borrow(value);
         std::string_view name;
-        std::optional<T> item;
+        std::optional<typename T::mapped_type> item;
         loading answer = load_text(key, name);
         if (answer == loading::done) answer = load_value(value, may_convert, item, kept);
         if (answer != loading::done) return answer;

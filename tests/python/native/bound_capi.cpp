@@ -1,4 +1,6 @@
 // tests/python/native/bound_capi.cpp: the shared functions in a module written by hand.
+#include <unordered_map>
+
 #include <tenon/bind/function.hpp>
 
 #include "bound_functions.hpp"
@@ -34,6 +36,13 @@ namespace {
 double sum_of_metres(metres first, const std::vector<metres>& others) {
     for (const metres& each : others) first.value += each.value;
     return first.value;
+}
+
+std::unordered_map<std::string, double> unordered(
+    const std::unordered_map<std::string, tenon::array<const double, 1>>& xs) {
+    std::unordered_map<std::string, double> out;
+    for (const auto& [name, x] : xs) out.emplace(name, bound::total(x));
+    return out;
 }
 
 using tenon::py::function;
@@ -92,6 +101,7 @@ PyMethodDef methods[] = {
     function<&bound::numbers>("numbers", {"count", "said"}),
     function<&bound::fail>("fail", {"x", "kind"}),
     function<&sum_of_metres>("sum_of_metres", {"first", "others"}),
+    function<&unordered>("unordered", {"xs"}),
     {nullptr, nullptr, 0, nullptr},
 };
 
