@@ -58,10 +58,12 @@ public:
 
     /// There is something that it keeps.
     explicit operator bool() const noexcept { return release_ != nullptr; }
-    [[nodiscard]] bool is(owner_kind kind) const noexcept { return release_ != nullptr && kind_ == kind; }
-    [[nodiscard]] void* subject() const noexcept { return subject_; }
-    [[nodiscard]] release_fn release_function() const noexcept { return release_; }
-    [[nodiscard]] const void* context() const noexcept { return context_; }
+    TENON_HOT [[nodiscard]] bool is(owner_kind kind) const noexcept {
+        return release_ != nullptr && kind_ == kind;
+    }
+    TENON_HOT [[nodiscard]] void* subject() const noexcept { return subject_; }
+    TENON_HOT [[nodiscard]] release_fn release_function() const noexcept { return release_; }
+    TENON_HOT [[nodiscard]] const void* context() const noexcept { return context_; }
 
 private:
     void* subject_ = nullptr;

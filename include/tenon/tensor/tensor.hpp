@@ -195,7 +195,8 @@ public:
     /// Leaves an empty tensor: releases what is still owned.
     void reset() noexcept {
         owner_.reset();
-        *this = tensor(nothing{});
+        delete[] std::exchange(heap_, nullptr);
+        static_cast<tensor_ref&>(*this) = tensor_ref(nothing{});
     }
     /// There is no way back: what a producer did not allow is not ours to allow.
     void set_read_only() noexcept { flags_ |= abi::flag::read_only; }

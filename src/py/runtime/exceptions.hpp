@@ -72,7 +72,7 @@ namespace detail {
 template <class Kept>
 class taken {
 public:
-    explicit taken(Kept& kept) noexcept : kept_(kept) {}
+    TENON_HOT explicit taken(Kept& kept) noexcept : kept_(kept) {}
     taken(const taken&) = delete;
     taken& operator=(const taken&) = delete;
     TENON_HOT ~taken() {
@@ -90,8 +90,8 @@ private:
         kept_.reset();
     }
     // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): asked of `kept_` alone
-    [[nodiscard]] static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
-    [[nodiscard]] static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
+    TENON_HOT static const keep_alive& owner_of(const keep_alive& owner) noexcept { return owner; }
+    TENON_HOT static const keep_alive& owner_of(const tensor& t) noexcept { return t.owner(); }
 
     Kept& kept_;
 };
