@@ -68,8 +68,8 @@ namespace tenon::py::detail {
 
 struct function_record {
     std::string name;
-    std::string doc;  ///< as CPython wants it: the bare signature, then the text
-    std::vector<std::string> names;
+    std::string doc;                 ///< as CPython wants it: the bare signature, then the text
+    std::vector<std::string> texts;  ///< names of parameters, and defaults that are text
     bind::overload parameters;
     std::vector<parameter::default_value> defaults;
     std::vector<std::string> annotations;
@@ -117,17 +117,17 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
     auto* const made = new function_record{name, {}, {}, {}, {}, {annotations.begin(), annotations.end()}};
     known = made;
     std::string bare, full;
-    made->names.reserve(parameters.size());  // they stay where they are
+    made->texts.reserve(2 * parameters.size());  // they stay where they are
     for (const parameter& p : parameters) {
         const bool has_default = p.value.index() != 0;
         const std::size_t at = made->parameters.size();
         bare += std::string(", ") + p.name + (has_default ? "=" + shown(p.value) : "");
         full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotations[at] +
                 (has_default ? " = " + shown(p.value) : "");
-        made->parameters.push_back({.name = made->names.emplace_back(p.name).c_str(),
-                                    .type = types[at],
-                                    .has_default = has_default});
-        made->defaults.push_back(p.value);
+        const auto kept = [&](const char* text) { return made->texts.emplace_back(text).c_str(); };
+        made->parameters.push_back({.name = kept(p.name), .type = types[at], .has_default = has_default});
+        const auto* const text = std::get_if<const char*>(&p.value);
+        made->defaults.push_back(text != nullptr ? kept(*text) : p.value);
     }
     made->doc =
         made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + annotations.back();

@@ -81,6 +81,13 @@ def test_a_hand_written_module_may_have_types_of_its_own():
             sum_of_metres(*wrong)
 
 
+def test_texts_of_a_definition_are_copied():
+    greeting = importlib.import_module("bound_capi").greeting
+    assert greeting() == "hello all of you who have come here today"
+    assert greeting(whom="you", times=2) == "hello you again"
+    assert str(inspect.signature(greeting)) == "(whom='all of you who have come here today', times=None)"
+
+
 def test_a_dict_may_be_a_map_of_any_kind():
     unordered = importlib.import_module("bound_capi").unordered
     assert unordered({"a": numpy.ones(2), "b": numpy.ones(3)}) == {"a": 2.0, "b": 3.0}

@@ -34,7 +34,7 @@ struct parameter {
         if constexpr (std::is_same_v<V, bool> || std::is_same_v<V, std::nullptr_t>)
             value = v;
         else if constexpr (!std::is_arithmetic_v<V>)
-            value = static_cast<const char*>(v);
+            text(v);
         else if constexpr (std::is_floating_point_v<V>)
             value = static_cast<double>(v);
         else if constexpr (std::is_unsigned_v<V>)
@@ -45,6 +45,12 @@ struct parameter {
 
     const char* name;
     default_value value;
+
+private:
+    void text(const char* words) noexcept {
+        value = nullptr;
+        if (words != nullptr) value = words;
+    }
 };
 
 namespace detail {

@@ -299,9 +299,7 @@ template <class Function, class Struct>
     ref first = pending_exception();
     const outcome got = take_device(a);
     if (got == outcome::taken || got == outcome::refused) return got;
-    ref later = got == outcome::raised ? pending_exception() : ref();
-    restore_exception(std::move(first));
-    if (later) chain_behind(std::move(later));
+    raise_again(std::move(first));
     return outcome::raised;
 }
 

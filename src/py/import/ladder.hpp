@@ -239,13 +239,6 @@ TENON_COLD [[nodiscard]] inline bool look_for_copy(const rung& r, attempt& a) no
            (r.settles == settling::malformed && got.why().code == errc::malformed);
 }
 
-/// Puts an exception raised earlier before the one now pending.
-inline void raise_again(ref earlier) noexcept {
-    ref later = pending_exception();
-    restore_exception(std::move(earlier));
-    chain_behind(std::move(later));
-}
-
 /// The one exception of a climb that ended without a tensor, with what else was raised on the way behind it.
 TENON_COLD inline void raise_answer(attempt& a, const refusals& told) noexcept {
     const refusals::answer& last = told.all().back();

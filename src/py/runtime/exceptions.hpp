@@ -166,6 +166,13 @@ inline void chain_behind(ref first) noexcept {
     restore_exception(std::move(second));
 }
 
+/// Puts an exception raised earlier before the one now pending, if any.
+inline void raise_again(ref earlier) noexcept {
+    ref later = pending_exception();
+    restore_exception(std::move(earlier));
+    chain_behind(std::move(later));
+}
+
 /// The pending exception is no answer to what was asked, and stands: Ctrl-C, an exit, no memory, too deep.
 [[nodiscard]] inline bool is_no_answer_pending() noexcept {
     return PyErr_ExceptionMatches(PyExc_Exception) == 0 || PyErr_ExceptionMatches(PyExc_MemoryError) != 0 ||

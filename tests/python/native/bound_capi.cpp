@@ -47,6 +47,16 @@ std::unordered_map<std::string, double> unordered(
 
 using tenon::py::function;
 
+std::string greeting(const char* whom, std::optional<double> times) {
+    return std::string("hello ") + whom + (times ? " again" : "");
+}
+/// Its default, and the name of its parameter, are gone as soon as it is defined.
+PyMethodDef greeting_definition() {
+    const std::string parameter = "whom", whom = "all of you who have come here today";
+    const char* const nothing = nullptr;
+    return function<&greeting>("greeting", {{parameter.c_str(), whom.c_str()}, {"times", nothing}});
+}
+
 PyMethodDef methods[] = {
     function<&bound::total>("total", {"x"}),
     function<&bound::total_2d>("total_2d", {"x"}),
@@ -102,6 +112,7 @@ PyMethodDef methods[] = {
     function<&bound::fail>("fail", {"x", "kind"}),
     function<&sum_of_metres>("sum_of_metres", {"first", "others"}),
     function<&unordered>("unordered", {"xs"}),
+    greeting_definition(),
     {nullptr, nullptr, 0, nullptr},
 };
 
