@@ -6,6 +6,10 @@
 // and make the code smaller by one part in a hundred.
 
 #if defined(__OPTIMIZE__) && defined(__clang__)
+#pragma clang diagnostic push
+// What comes again, or has come already: of the standard library, or all of it in a header-only build.
+#pragma clang diagnostic ignored "-Wignored-attributes"
+#pragma clang diagnostic ignored "-Wpragma-clang-attribute"
 #pragma clang attribute push(__attribute__((minsize)), apply_to = function)
 #elif defined(__OPTIMIZE__) && defined(__GNUC__)
 #pragma GCC push_options

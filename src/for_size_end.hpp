@@ -2,6 +2,7 @@
 
 #if defined(__OPTIMIZE__) && defined(__clang__)
 #pragma clang attribute pop
+#pragma clang diagnostic pop
 #elif defined(__OPTIMIZE__) && defined(__GNUC__)
 #pragma GCC pop_options
 #endif

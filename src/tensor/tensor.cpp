@@ -23,7 +23,7 @@ inline bool tensor::reserve(std::int32_t rank) noexcept {
 }
 
 TENON_INLINE result<tensor> tensor::adopt(const abi::dl_tensor& t, std::uint64_t flags,
-                                          abi::dl_version version, keep_alive& owner) noexcept {
+                                          abi::dl_version stated, keep_alive& owner) noexcept {
     // Every path returns the one object, so that it is made where the caller wants it.
     result<tensor> made(std::in_place, key{});
     // More axes than there may be are refused before there is room for them.
@@ -31,7 +31,7 @@ TENON_INLINE result<tensor> tensor::adopt(const abi::dl_tensor& t, std::uint64_t
         made.fail(out_of_memory("shape"));
         return made;
     }
-    if (auto ok = detail::validator::check_whole({t, flags, version}, made->storage(), *made); !ok)
+    if (auto ok = detail::validator::check_whole({t, flags, stated}, made->storage(), *made); !ok)
         made.fail(ok.error());
     else
         made->owner_ = std::move(owner);

@@ -153,6 +153,17 @@ STRICT = "-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold
 FIND = "find_package(tenon CONFIG REQUIRED{})\n"
 
 
+@pytest.mark.parametrize("mode", rest_is_slow(["one file", "in the headers"], "one file"))
+def test_the_engine_is_clean_by_the_flags_of_a_strict_project(mode, compiler, prefix, tmp_path):
+    """It is compiled by the user's own flags, and optimized code is warned of for more."""
+    source = ROOT / "src" / "tenon.cpp"
+    if mode == "in the headers":
+        source = tmp_path / "module.cpp"
+        source.write_text("#define TENON_HEADER_ONLY\n#include <tenon/bind/function.hpp>\n")
+    flags = [f"-I{prefix}/include", "-isystem", sysconfig.get_path("include"), "-fPIC"]
+    assert run(compiler, "-std=c++20", "-O2", *STRICT.split(), *flags, "-c", source, "-o", tmp_path / "engine.o") == ""
+
+
 @pytest.fixture
 def configured(tmp_path, prefix):
     """Configures a project of these files, and says where it was and what CMake said."""

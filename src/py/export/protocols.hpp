@@ -24,18 +24,12 @@ namespace tenon::py {
 
 /// The number as Python has it: a bool, an int, a float or a complex.
 [[nodiscard]] inline PyObject* to_python(const number& n) noexcept {
-    switch (n.is) {
-        case number::kind::boolean:
-            return PyBool_FromLong(static_cast<long>(n.integer));
-        case number::kind::integer:
-            return PyLong_FromLongLong(n.integer);
-        case number::kind::natural:
-            return PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(n.integer));
-        case number::kind::real:
-            return PyFloat_FromDouble(n.real);
-        default:
-            return PyComplex_FromDoubles(n.real, n.imaginary);
-    }
+    using kind = number::kind;
+    if (n.is == kind::boolean) return PyBool_FromLong(static_cast<long>(n.integer));
+    if (n.is == kind::integer) return PyLong_FromLongLong(n.integer);
+    if (n.is == kind::natural)
+        return PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(n.integer));
+    return n.is == kind::real ? PyFloat_FromDouble(n.real) : PyComplex_FromDoubles(n.real, n.imaginary);
 }
 
 namespace detail {

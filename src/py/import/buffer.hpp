@@ -7,18 +7,15 @@
 namespace tenon::py {
 
 [[nodiscard]] inline error format_error(const char* field, format_fault fault) noexcept {
-    switch (fault) {
-        case format_fault::byte_swapped:
-            return refused(field, "the elements are not in this machine's byte order")
-                .with_advice("convert it first (numpy: a.astype(a.dtype.newbyteorder('=')))");
-        case format_fault::size_mismatch:
-            return malformed(field, "the element size is not the one this format has");
-        default:
-            return refused(field, "not an element type DLPack can express")
-                .with_advice(
-                    "structures, strings, pointers, times and long double have no DLPack type: hand over one "
-                    "field, or convert to numbers first");
-    }
+    if (fault == format_fault::byte_swapped)
+        return refused(field, "the elements are not in this machine's byte order")
+            .with_advice("convert it first (numpy: a.astype(a.dtype.newbyteorder('=')))");
+    if (fault == format_fault::size_mismatch)
+        return malformed(field, "the element size is not the one this format has");
+    return refused(field, "not an element type DLPack can express")
+        .with_advice(
+            "structures, strings, pointers, times and long double have no DLPack type: hand over one "
+            "field, or convert to numbers first");
 }
 
 /// Every element these protocols can name has a power of two bytes: steps are shifted, not divided.
