@@ -27,8 +27,7 @@ namespace tenon::py {
     using kind = number::kind;
     if (n.is == kind::boolean) return PyBool_FromLong(static_cast<long>(n.integer));
     if (n.is == kind::integer) return PyLong_FromLongLong(n.integer);
-    if (n.is == kind::natural)
-        return PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(n.integer));
+    if (n.is == kind::natural) return PyLong_FromUnsignedLongLong(static_cast<unsigned long long>(n.integer));
     return n.is == kind::real ? PyFloat_FromDouble(n.real) : PyComplex_FromDoubles(n.real, n.imaginary);
 }
 
