@@ -65,7 +65,7 @@ public:
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
     [[nodiscard]] TENON_API static result<tensor> adopt(const abi::dl_tensor& t, std::uint64_t flags,
-                                                        abi::dl_version version, keep_alive& owner) noexcept;
+                                                        abi::dl_version stated, keep_alive& owner) noexcept;
 
     /// Binds an already checked tensor to what keeps its memory alive, in place. On failure `owner` and `out`
     /// are left as they were.
