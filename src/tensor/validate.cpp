@@ -90,17 +90,17 @@ TENON_INLINE result<void> validator::check_stored(const claim& said, const std::
     return {};
 }
 
-TENON_INLINE bool validator::is_low_end_near(const std::int64_t* storage, std::size_t n,
-                                             std::int64_t itemsize, std::uintptr_t address) noexcept {
+TENON_INLINE bool validator::is_low_end_near(const tensor_ref& t, std::int64_t itemsize) noexcept {
     std::uint64_t far = 0;
     std::uint64_t below = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t reach = one_less(storage[i]) * storage[n + i];
+    for (std::size_t i = 0; i < t.shape().size(); ++i) {
+        const std::int64_t reach = one_less(t.shape(i)) * t.stride(i);
         const std::int64_t backwards = reach >> 63;  // all bits, or none
         far |= static_cast<std::uint64_t>(reach ^ backwards);
         below -= static_cast<std::uint64_t>(reach & backwards);
     }
-    return (far >> 52U) == 0 && below * static_cast<std::uint64_t>(itemsize) <= address;
+    return (far >> 52U) == 0 &&
+           below * static_cast<std::uint64_t>(itemsize) <= reinterpret_cast<std::uintptr_t>(t.base());
 }
 
 }  // namespace tenon::detail

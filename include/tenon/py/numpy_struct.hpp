@@ -83,8 +83,7 @@ TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbe
 }
 
 /// Reads the axes; the steps, in bytes, leave their traces in `steps`.
-[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, std::uint8_t shift,
-                                            std::int64_t& steps) noexcept {
+[[nodiscard]] TENON_HOT inline auto axes_of(const array* a, unsigned shift, std::int64_t& steps) noexcept {
     return [=, &steps](std::size_t i) TENON_HOT_LAMBDA {
         const std::int64_t step = a->strides[i];
         const std::int64_t extent = a->dimensions[i];
@@ -94,7 +93,7 @@ TENON_PRIVATE inline constexpr std::array<numbered_type, plain_types> type_numbe
 }
 
 /// Whether all of them are whole elements.
-[[nodiscard]] TENON_HOT inline bool are_whole(std::int64_t steps, std::uint8_t shift) noexcept {
+[[nodiscard]] TENON_HOT inline bool are_whole(std::int64_t steps, unsigned shift) noexcept {
     return (steps & ((std::int64_t{1} << shift) - 1)) == 0;
 }
 
@@ -118,11 +117,11 @@ TENON_HOT [[nodiscard]] inline bool borrow_quickly(PyObject* obj, acquired& out)
     if (element.type.bits == 0 || static_cast<unsigned>(a->nd) > static_cast<unsigned>(max_rank)) [[unlikely]]
         return false;
     std::int64_t steps = 0;
+    const unsigned shift = element.shift;
     return tenon::detail::validator::is_ordinary_layout(
-               {numpy_abi::describe(a, element.type), numpy_abi::flags_of(a)},
-               std::int64_t{1} << element.shift, out.storage, out,
-               numpy_abi::axes_of(a, element.shift, steps)) &&
-           numpy_abi::are_whole(steps, element.shift);
+               {numpy_abi::describe(a, element.type), numpy_abi::flags_of(a)}, std::int64_t{1} << shift,
+               out.storage, out, numpy_abi::axes_of(a, shift, steps)) &&
+           numpy_abi::are_whole(steps, shift);
 }
 
 }  // namespace tenon::py::numpy

@@ -83,7 +83,7 @@ struct validator {
             ordinary = ordinary && storage[i] > 0 && !mul_overflows(size, storage[i], size);
         }
         // No step leads further than to the last element, of which the size tells.
-        if (ordinary && is_near(size, address, said.tensor.byte_offset)) [[likely]] {
+        if (ordinary && is_near(one_less(size)) && is_near(address, said.tensor.byte_offset)) [[likely]] {
             fill(said, storage, size, out);
             return {};
         }
@@ -119,6 +119,13 @@ struct validator {
         const auto n = static_cast<std::size_t>(said.tensor.ndim);
         std::int64_t size = 1;
         std::int64_t far = 0;  // how far each axis reaches, or-ed
+        fill(said, storage, size, out);
+#if defined(__GNUC__)
+        asm("" ::: "memory");  // what is stored is read again later: the loop needs the registers
+#endif
+        if (!is_near(reinterpret_cast<std::uintptr_t>(said.tensor.data), said.tensor.byte_offset))
+            [[unlikely]]
+            return false;
         for (std::size_t i = 0; i < n; ++i) {
             const raw_axis a = store_axis(storage, n, i, axis);
             const std::int64_t steps = one_less(a.extent);
@@ -128,15 +135,10 @@ struct validator {
                 return false;
             far |= reach;
         }
-        const auto address = reinterpret_cast<std::uintptr_t>(said.tensor.data);
-        if (!is_near(size, address, said.tensor.byte_offset)) [[unlikely]]
-            return false;
+        out.size_ = size;
         // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
-        if ((static_cast<std::uint64_t>(far) >> 52U) != 0 &&
-            (far > 0 || !is_low_end_near(storage, n, itemsize, address))) [[unlikely]]
-            return false;
-        fill(said, storage, size, out);
-        return true;
+        return (static_cast<std::uint64_t>(far | one_less(size)) >> 52U) == 0 ||
+               (far < 0 && is_near(one_less(size)) && is_low_end_near(out, itemsize));
     }
 
     /// What DLPack has no flag for.
@@ -153,10 +155,12 @@ private:
 
     /// Below 2^58: sixteen times as much still fits in 64 bits, with a sign and room for an address.
     TENON_HOT static bool is_near(std::uint64_t value) noexcept { return (value >> 58U) == 0; }
-    /// The number of elements, which is anything if an extent was negative, the address and the offset: there
-    /// is at least one element, and an address, and all are near.
-    TENON_HOT static bool is_near(std::int64_t size, std::uintptr_t address, std::uint64_t offset) noexcept {
-        return address != 0 && is_near(static_cast<std::uint64_t>(one_less(size)) | address | offset);
+    TENON_HOT static bool is_near(std::int64_t value) noexcept {
+        return is_near(static_cast<std::uint64_t>(value));
+    }
+    /// There is an address, and both are near.
+    TENON_HOT static bool is_near(std::uintptr_t address, std::uint64_t offset) noexcept {
+        return is_near((address - 1U) | offset);
     }
 
     template <class Axis>
@@ -170,9 +174,7 @@ private:
 
     /// The last question to a layout with steps backwards: no axis reaches further than 2^52 elements in
     /// either direction, and all of them together not below the first address. The products are known to fit.
-    [[nodiscard]] TENON_API static bool is_low_end_near(const std::int64_t* storage, std::size_t n,
-                                                        std::int64_t itemsize,
-                                                        std::uintptr_t address) noexcept;
+    [[nodiscard]] TENON_API static bool is_low_end_near(const tensor_ref& t, std::int64_t itemsize) noexcept;
 
     /// The steps along an axis; negative for one that is empty or has a negative extent, unless that is the
     /// lowest number there is, of which no product is positive.

@@ -56,7 +56,7 @@ TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const numpy_a
 /// of others.
 [[nodiscard]] inline outcome read(const numpy_abi::array* a, dtype type, acquired& out) noexcept {
     if (a->nd < 0 || a->nd > max_rank) return outcome::absent;
-    const auto shift = static_cast<std::uint8_t>(std::countr_zero(type.itemsize()));
+    const auto shift = static_cast<unsigned>(std::countr_zero(type.itemsize()));
     const std::uint64_t padded = type.is_subbyte() ? abi::flag::subbyte_padded : 0;
     std::int64_t steps = 0;
     const auto ok = out.admit_axes({numpy_abi::describe(a, type), numpy_abi::flags_of(a) | padded},
