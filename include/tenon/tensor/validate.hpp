@@ -83,7 +83,8 @@ struct validator {
             ordinary = ordinary && storage[i] > 0 && !mul_overflows(size, storage[i], size);
         }
         // No step leads further than to the last element, of which the size tells.
-        if (ordinary && is_near(one_less(size)) && is_near(address, said.tensor.byte_offset)) [[likely]] {
+        if (ordinary && is_within(58, one_less(size)) && is_near(address, said.tensor.byte_offset))
+            [[likely]] {
             fill(said, storage, size, out);
             return {};
         }
@@ -137,8 +138,9 @@ struct validator {
         }
         out.size_ = size;
         // 64 axes, each of which reaches less than 2^52 far, reach less than 2^58 together.
-        return (static_cast<std::uint64_t>(far | one_less(size)) >> 52U) == 0 ||
-               (far < 0 && is_near(one_less(size)) && is_low_end_near(out, itemsize));
+        return is_within(52, far | one_less(size)) ||
+               (is_within(58, one_less(size)) &&
+                (is_within(52, far) || (far < 0 && is_low_end_near(out, itemsize))));
     }
 
     /// What DLPack has no flag for.
@@ -153,14 +155,14 @@ struct validator {
 private:
     [[nodiscard]] TENON_API static error arrays_unsound(const abi::dl_tensor& t) noexcept;
 
-    /// Below 2^58: sixteen times as much still fits in 64 bits, with a sign and room for an address.
-    TENON_HOT static bool is_near(std::uint64_t value) noexcept { return (value >> 58U) == 0; }
-    TENON_HOT static bool is_near(std::int64_t value) noexcept {
-        return is_near(static_cast<std::uint64_t>(value));
+    /// From 0 to below 2^bits. Of what is below 2^58 sixteen times as much still fits in 64 bits, with a sign
+    /// and room for an address.
+    TENON_HOT static bool is_within(unsigned bits, std::int64_t value) noexcept {
+        return (static_cast<std::uint64_t>(value) >> bits) == 0;
     }
-    /// There is an address, and both are near.
+    /// There is an address, and both are below 2^58.
     TENON_HOT static bool is_near(std::uintptr_t address, std::uint64_t offset) noexcept {
-        return is_near((address - 1U) | offset);
+        return address != 0 && is_within(58, static_cast<std::int64_t>(address | offset));
     }
 
     template <class Axis>
