@@ -14,6 +14,7 @@
 #include "tensor/managed.cpp"
 #include "tensor/request.cpp"
 #include "tensor/shape.cpp"
+#include "tensor/shared_tensor.cpp"
 #include "tensor/validate.cpp"
 #include "value/error.cpp"
 #include "value/names.cpp"

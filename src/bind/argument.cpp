@@ -2,61 +2,41 @@
 // may be, and looked at a second time. And arrays that keep their memory.
 #include <tenon/bind/argument.hpp>
 #include "../py/export/all.hpp"
+#include "../tensor/held.hpp"
 #include "words.hpp"
 
 namespace tenon::bind {
 
 // --- memory that arrays keep ------------------------------------------------------------------------------
 
-/// The memory, and the object of the library it belongs to. Shared by copies of an array.
-struct held {
-    tensor memory;
-    keep_alive like;
-    std::atomic<unsigned> holders{1};
-    std::mutex sharing{};  // of the memory, with what is returned
-};
-
-TENON_INLINE void retain(held* memory) noexcept { memory->holders.fetch_add(1, std::memory_order_relaxed); }
-
-TENON_INLINE void release(held* memory) noexcept {
-    if (memory->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) delete memory;
-}
-
-/// Throws `py::python_error` and `std::bad_alloc`.
-[[nodiscard]] inline found keep_memory(tensor&& memory, PyObject* like, unsigned index) {
+/// Memory that is kept, and the object that it came from, or whose library it belongs to. Throws
+/// `py::python_error` and `std::bad_alloc`.
+[[nodiscard]] inline found keep_memory(tensor&& memory, PyObject* like, unsigned index, bool is_itself) {
     py::interpreter* const here = py::interpreter::current();
     if (here == nullptr) throw py::python_error();
-    auto* const made = new held{std::move(memory), py::detail::keep_object(like, here)};
-    return {&made->memory, like, index, holder(made)};
+    holder made = tenon::detail::hold_together(std::move(memory));
+    made.get()->like = py::detail::keep_object(like, here);
+    made.get()->is_itself = is_itself;
+    return {&made.get()->memory, like, index, std::move(made)};
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
 TENON_INLINE tensor take_tensor(holder memory) noexcept { return std::move(memory.get()->memory); }
 
-// NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
-TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept {
-    if (memory.get() == nullptr) return py::ref::borrow(source).release();
-    held& here = *memory.get();
-    if (here.holders.load(std::memory_order_acquire) == 1)
-        return py::to_python(std::move(here.memory), source);
-    // Copies of the array are still about: they and the result share the memory.
-    const auto share = [&] {
-        const std::scoped_lock lock(here.sharing);
-        return here.memory.share();
-    };
-    return py::to_python(share(), source);
+TENON_INLINE shared_tensor keep_shared(tensor&& t, PyObject* object) {
+    return shared_tensor(keep_memory(std::move(t), object, 0, true).keeps);
 }
 
-TENON_INLINE PyObject* tensor_to_python(tensor&& t) noexcept { return py::to_python(std::move(t)); }
-
-TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
-    return t ? py::to_python(std::move(*t)) : py::raise(t.error(), "tenon: ");
-}
+/// What is said where an array is needed that is there.
+inline constexpr const char* empty_array =
+    "tenon: the array is empty: nothing was put into it, or it was moved away; give it a value first, or take "
+    "and return a std::optional of it where None is meant";
 
 TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape, dtype type,
                                  const request& wanted) {
     if (py::attached_thread_state() == nullptr)
         throw std::runtime_error(std::string("tenon: empty_like") + py::needs_gil);
+    if (like == nullptr) throw std::runtime_error(empty_array);
     auto made = py::empty_like(like, shape, type, &known);
     if (!made) throw py::python_error();
     const device where = known.device();
@@ -71,7 +51,7 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
         throw py::python_error();
     }
     made->set_stream(known.stream());
-    return keep_memory(std::move(*made), like, 0);
+    return keep_memory(std::move(*made), like, 0, false);
 }
 
 // --- the second look --------------------------------------------------------------------------------------
@@ -110,6 +90,67 @@ TENON_COLD inline void raise_changed(PyObject* obj) noexcept try {
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, text.c_str());
 } catch (...) {
     py::raise_caught();
+}
+
+// --- arrays as objects ------------------------------------------------------------------------------------
+
+/// The object that shows this memory, borrowed; null when there is none, or it shows other memory by now.
+[[nodiscard]] inline PyObject* object_of(held& memory, PyObject* source) noexcept {
+    if (!memory.is_kept) return source;  // lent, until the call ends
+    PyObject* object = nullptr;
+    if (memory.is_itself) {
+        object = source;
+    } else {
+        const std::scoped_lock lock(memory.sharing);
+        object = static_cast<PyObject*>(memory.made ? memory.made.subject() : nullptr);
+    }
+    if (object == nullptr) return nullptr;
+    return look_again(object, memory.memory, !memory.memory.is_read_only()) != sight::changed ? object
+                                                                                              : nullptr;
+}
+
+/// What is made of memory that stays in C++ is remembered, and given out again.
+inline void remember(held& memory, PyObject* made) noexcept {
+    py::interpreter* const here = py::interpreter::current();
+    if (here == nullptr) return PyErr_Clear();
+    keep_alive object = py::detail::keep_object(made, here);
+    const std::scoped_lock lock(memory.sharing);
+    if (!memory.made) memory.made = std::move(object);
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
+TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept {
+    if (memory.get() == nullptr) {
+        if (source == nullptr) PyErr_SetString(PyExc_RuntimeError, empty_array);
+        return py::ref::borrow(source).release();
+    }
+    held& here = *memory.get();
+    if (PyObject* const object = object_of(here, source)) return py::ref::borrow(object).release();
+    const bool is_last = here.holders.load(std::memory_order_acquire) == 1;
+    if (is_last && !here.is_itself && source != nullptr)
+        return py::to_python(std::move(here.memory), source);
+    auto shared = tenon::detail::share_held(here);  // copies of the array are still about
+    PyObject* const made =
+        source != nullptr ? py::to_python(std::move(shared), source) : py::to_python(std::move(shared));
+    if (made != nullptr && !here.is_itself) remember(here, made);
+    return made;
+}
+
+TENON_INLINE PyObject* tensor_to_python(const shared_tensor& t) noexcept {
+    held* const memory = t.memory().get();
+    PyObject* const source =
+        memory != nullptr && memory->like ? static_cast<PyObject*>(memory->like.subject()) : nullptr;
+    return array_to_python(t.memory(), source);
+}
+
+TENON_INLINE PyObject* tensor_to_python(tensor&& t) noexcept { return py::to_python(std::move(t)); }
+
+TENON_INLINE PyObject* tensor_to_python(const tensor& t) noexcept {
+    return tensor_to_python(const_cast<tensor&>(t).share());  // what it owns is shared, and stays as it was
+}
+
+TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
+    return t ? py::to_python(std::move(*t)) : py::raise(t.error(), "tenon: ");
 }
 
 // --- conversions ------------------------------------------------------------------------------------------
@@ -241,7 +282,49 @@ struct loader {
     [[nodiscard]] found give() const {
         auto kept = take();
         if (!kept) throw py::python_error();
-        return keep_memory(std::move(*kept), a.source_, a.index_);
+        return keep_memory(std::move(*kept), a.source_, a.index_, true);
+    }
+
+    /// What copies of the array hold together, made by whoever is first: a share of the room's. Throws.
+    [[nodiscard]] held& shared() const {
+        const std::atomic_ref<held*> place(a.shared_);
+        held* found = place.load(std::memory_order_acquire);
+        if (found != nullptr) return *found;
+        keep_alive nothing;
+        std::optional<tensor> shown;
+        if (!tensor::keep(*a.found_, nothing, shown)) throw std::bad_alloc();
+        auto made = std::make_unique<held>(std::move(*shown));
+        made->is_itself = true;
+        made->is_kept = false;
+        if (place.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))
+            return *made.release();
+        return *found;
+    }
+    /// Gives the memory to those who hold it together: from then on they keep it, and not the room alone.
+    /// False with an exception set, when the object shows other memory by now, say.
+    [[nodiscard]] bool hand_over(held& to) const noexcept {
+        py::interpreter* const here = py::interpreter::current();
+        if (here == nullptr) return false;
+        const bool is_owned = a.got_.owner && a.got_.owner.subject() != &a.got_.buffer;
+        keep_alive owner;
+        if (!is_owned && !take_again(owner, *here)) return false;
+        const std::scoped_lock lock(to.sharing);
+        if (to.is_kept) return true;  // another thread was first
+        to.memory.owner() = std::move(is_owned ? a.got_.owner : owner);
+        to.like = py::detail::keep_object(a.source_, here);
+        return to.is_kept = true;
+    }
+    /// The call is over: what others hold of it is theirs from now on.
+    void end_sharing() const noexcept {
+        held* const memory = std::exchange(a.shared_, nullptr);
+        if (py::attached_thread_state() == nullptr) return;  // the interpreter is going: it stays as it is
+        if (!memory->is_kept && memory->holders.load(std::memory_order_acquire) != 1) {
+            const py::error_guard aside;  // reports what is wrong: there is nobody to tell
+            py::interpreter* const here = py::interpreter::current();
+            if (!hand_over(*memory) && here != nullptr)
+                memory->like = py::detail::keep_object(a.source_, here);
+        }
+        tenon::detail::release(memory);
     }
 
     /// The second look at what is borrowed; raises when it has changed.
@@ -253,20 +336,28 @@ struct loader {
     /// Keeps what is borrowed, unless it can be looked at as it is; raises when it has changed.
     [[nodiscard]] bool hold() const noexcept {
         if (look_now() != sight::unclear) return true;
-        const bool writable = spec().wanted.writable;
-        py::acquired now;
-        now.owning = true;
-        if (!py::detail::acquire(a.source_, writable, now)) return false;
-        if (py::is_same_memory(now, a.got_) && (!writable || !now.is_read_only())) {
-            a.got_.owner = std::move(now.owner);
-            note_what_is_kept();
-        } else {
-            raise_changed(a.source_);
-        }
+        py::interpreter* const here = py::interpreter::current();
+        if (here == nullptr || !take_again(a.got_.owner, *here)) return false;
+        note_what_is_kept();
         return !is_borrowed();
     }
 
 private:
+    /// What keeps the memory that was borrowed, if it is still the object's. False with an exception set.
+    [[nodiscard]] bool take_again(keep_alive& owner, py::interpreter& here) const noexcept {
+        const bool writable = spec().wanted.writable;
+        if (py::numpy::is_array(a.source_) && py::numpy::still_shows(a.source_, a.got_, writable)) {
+            owner = py::detail::keep_object(a.source_, &here);
+            return true;
+        }
+        py::acquired now;
+        now.owning = true;
+        if (!py::detail::acquire(a.source_, writable, now)) return false;
+        owner = std::move(now.owner);
+        if (py::is_same_memory(now, a.got_) && (!writable || !now.is_read_only())) return true;
+        raise_changed(a.source_);
+        return false;
+    }
     /// Leaves nothing in the room unless it is done.
     [[nodiscard]] loading finish(loading answer) const noexcept {
         if (answer == loading::done) [[likely]]
@@ -422,10 +513,20 @@ TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool m
     return loading::raised;
 }
 
+TENON_INLINE found keep_lent(argument& lender) {
+    const loader room{lender};
+    held& memory = room.shared();
+    if (!memory.is_kept && py::attached_thread_state() != nullptr && !room.hand_over(memory))
+        throw py::python_error();
+    tenon::detail::retain(&memory);
+    return {&memory.memory, lender.source(), 0, holder(&memory)};
+}
+
 TENON_INLINE bool argument::settle() noexcept { return loader{*this}.settle(); }
 
 /// What is released may run code of others, which finds nothing in the room.
 TENON_INLINE void argument::clear() noexcept {
+    if (shared_ != nullptr) loader{*this}.end_sharing();
     const content was = std::exchange(content_, content::nothing);
     const py::ref last =
         py::ref::take(std::exchange(converted_, nullptr));  // what was borrowed from it first

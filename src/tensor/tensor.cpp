@@ -82,7 +82,7 @@ TENON_INLINE result<tensor> tensor::share() noexcept {
         owner_ = shared->hold();
     }
     if (owner_) second = static_cast<detail::shared_owner*>(owner_.subject())->hold();
-    flags_ &= ~abi::flag::is_copied;
+    if (is_copied()) flags_ &= ~abi::flag::is_copied;  // others may be reading them
     std::optional<tensor> out;
     if (auto ok = keep(*this, second, out); !ok) return ok.error();
     return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it

@@ -1,5 +1,5 @@
 // tests/compile_fail/tensor_copied.cpp: a tensor is copied.
-// must say: a tensor has one owner: std::move it, or pass a tensor_ref
+// must say: a tensor has one owner: std::move it, or keep a shared_tensor
 
 #include <utility>
 

@@ -7,7 +7,7 @@
 
 #include <tenon/bind/phrase.hpp>
 #include <tenon/py/acquired.hpp>
-#include <tenon/tensor/tensor.hpp>
+#include <tenon/tensor/shared_tensor.hpp>
 
 namespace tenon::bind {
 
@@ -48,32 +48,9 @@ enum class loading : std::uint8_t {
     raised,   ///< an exception is pending that ends the call
 };
 
-/// Memory that arrays keep, with the object whose library it belongs to: counted, and the engine's business.
-struct held;
-TENON_API void retain(held* memory) noexcept;
-TENON_API void release(held* memory) noexcept;
-
-/// One share of it, or none.
-class holder {
-public:
-    constexpr holder() noexcept = default;
-    constexpr explicit holder(held* owned) noexcept : memory_(owned) {}
-    holder(const holder& other) noexcept : memory_(other.memory_) {
-        if (memory_ != nullptr) retain(memory_);
-    }
-    holder(holder&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
-    holder& operator=(holder other) noexcept {
-        std::swap(memory_, other.memory_);
-        return *this;
-    }
-    ~holder() {
-        if (memory_ != nullptr) bind::release(memory_);
-    }
-    [[nodiscard]] held* get() const noexcept { return memory_; }
-
-private:
-    held* memory_ = nullptr;
-};
+using tenon::detail::held;
+using tenon::detail::holder;
+class argument;
 
 /// What was found for a parameter, good for as long as who gave it.
 struct found {
@@ -81,7 +58,13 @@ struct found {
     PyObject* source = nullptr;       ///< what it was borrowed from, or whose library it belongs to: borrowed
     unsigned index = 0;               ///< which of the parameter's specs it meets
     holder keeps = {};                ///< for memory that must outlive the object
+    argument* lender = nullptr;       ///< or what it is lent by, for the length of the call
 };
+
+/// What `lender` lends, to be kept for as long as anybody holds it: by any thread, with or without the GIL,
+/// while the call is under way. Throws `std::bad_alloc`, and `py::python_error` when the object shows other
+/// memory by now.
+[[nodiscard]] TENON_API found keep_lent(argument& lender);
 
 /// Room for an argument, good for the length of the call. When all arguments have been loaded, and before the
 /// function runs, `settle_all` takes what can be taken once: a bare capsule that fits is only looked at until
@@ -93,7 +76,7 @@ public:
     argument(const argument&) = delete;
     argument& operator=(const argument&) = delete;
     ~argument() {
-        if (keeps_) clear();
+        if (keeps_ || shared_ != nullptr) clear();
     }
 
     /// Takes `obj` as the parameter wants it. PyTorch's tensors and NumPy's arrays are borrowed, without an
@@ -105,9 +88,11 @@ public:
     /// Takes it. False with an exception set.
     [[nodiscard]] TENON_API bool settle() noexcept;
     /// The array that was lent, once it is settled.
-    [[nodiscard]] found lent() const noexcept { return {found_, source_, index_}; }
+    [[nodiscard]] found lent() noexcept { return {found_, source_, index_, {}, this}; }
     /// The tensor that a parameter of that kind keeps, once it is settled.
     [[nodiscard]] tensor& kept() noexcept { return kept_; }
+    /// The object that was loaded, or what was made of it. Borrowed.
+    [[nodiscard]] PyObject* source() const noexcept { return source_; }
 
 private:
     friend struct loader;
@@ -125,6 +110,7 @@ private:
     PyObject* source_ = nullptr;
     const parameter_type* type_ = nullptr;
     PyObject* converted_ = nullptr;  ///< what the array is borrowed from instead: a reference of its own
+    held* shared_ = nullptr;         ///< what copies of the array hold that outlive the call, maybe: a share
     union {
         py::acquired got_;
         tensor kept_;
@@ -147,6 +133,8 @@ struct loaded {
                                           found& out) noexcept;
 /// The tensor that was kept so.
 [[nodiscard]] TENON_API tensor take_tensor(holder memory) noexcept;
+/// A tensor that came as `object`, for several handles. Throws `std::bad_alloc`, and `py::python_error`.
+[[nodiscard]] TENON_API shared_tensor keep_shared(tensor&& t, PyObject* object);
 
 /// Classes the pending exception: one that ends the call stays.
 [[nodiscard]] TENON_API loading refuse_or_raise() noexcept;
@@ -159,9 +147,14 @@ struct loaded {
 
 // --- results ----------------------------------------------------------------------------------------------
 
-/// As an array of its library: what was borrowed, `source`, as the very same object. Takes the memory's
-/// share. As all of these a new reference, or null with an exception set.
+/// As an array of its library, that of `source`; what came from Python as the very object that came. Without
+/// `memory` that is `source` itself, which is lent. As all of these a new reference, or null with an
+/// exception set.
 [[nodiscard]] TENON_API PyObject* array_to_python(holder memory, PyObject* source) noexcept;
+/// The very object that came from Python, else a `tenon.Tensor`: the same one each time.
+[[nodiscard]] TENON_API PyObject* tensor_to_python(const shared_tensor& t) noexcept;
+/// Another tensor of the same memory: this one stays in C++.
+[[nodiscard]] TENON_API PyObject* tensor_to_python(const tensor& t) noexcept;
 [[nodiscard]] TENON_API PyObject* tensor_to_python(tensor&& t) noexcept;
 [[nodiscard]] TENON_API PyObject* tensor_to_python(result<tensor>&& t) noexcept;
 

@@ -167,6 +167,19 @@ namespace bind {
     return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
 }
 
+/// What is shown by an array that holds nothing: no elements.
+class no_elements : public tensor_ref {
+public:
+    no_elements(std::int32_t rank, tenon::dtype type) noexcept : tensor_ref(nothing{}) {
+        static constexpr std::int64_t zeros[max_rank] = {};
+        ndim_ = rank == dynamic_rank ? 1 : rank;
+        shape_ = strides_ = zeros;
+        dtype_ = type.to_abi();
+    }
+    /// Good until the end of the full expression.
+    [[nodiscard]] const tensor_ref* address() const noexcept { return this; }
+};
+
 /// What a result of such a type is in words: whoever gets one may do with it as he likes.
 [[nodiscard]] constexpr request as_result(request r) noexcept {
     r.writable = false;
@@ -184,14 +197,16 @@ inline constexpr auto result_words =
 
 }  // namespace bind
 
-/// An argument that is borrowed for the length of the call, or memory from `empty_like`, as a `view` of it on
-/// the host and a `device_view` of it elsewhere. The parameter type states what the caller must pass:
+/// An argument, or memory from `empty_like`, as a `view` of it on the host and a `device_view` of it elsewhere.
+/// The parameter type states what the caller must pass:
 ///
 ///     array<const float, 2>                         two axes, float32; read-only memory will do
 ///     array<float, shape<any, 3>, c_contiguous>     rows of three, writable, without gaps
 ///     array<const void, dynamic_rank, any_device>   anything, anywhere
 ///
-/// A borrowed one must not be kept: take a `tensor` for that. Copies share what they show.
+/// A parameter itself only borrows its memory, for the length of the call. Whatever is copied or moved from
+/// it keeps the memory, and may be kept: as a member, in a container, on another thread. Copies share what
+/// they show; they are made and dropped on any thread, with or without the GIL.
 template <class T, auto Extents = dynamic_rank, class... Props>
 class array : public bind::constraints<T, Extents, Props...>::window {
     using stated = bind::constraints<T, Extents, Props...>;
@@ -206,16 +221,39 @@ public:
                                                bind::parameter_words<stated>.text};
     static constexpr int rank = stated::rank;
 
+    /// Holds nothing and has no elements, as an array that was moved from.
+    array() noexcept
+        : array(bind::found{bind::no_elements(rank, wanted.type.value_or(tenon::dtype{})).address()}) {}
+    array(const array& other) : array(other.share()) {}
+    array(array&& other) : array() {
+        if (other.lender_ != nullptr)
+            *this = std::as_const(other);  // what moves it away may outlive the call
+        else
+            swap(other);
+    }
+    array& operator=(array other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~array() = default;
+
     /// Of an array that promises as much, or more: what `empty_like` gives is any array of its type and rank.
     template <class U, auto Others, class... Promises>
         requires(!std::is_same_v<array, array<U, Others, Promises...>> &&
                  bind::implies(array<U, Others, Promises...>::wanted,
                                bind::constraints<T, Extents, Props...>::wanted))
-    array(const array<U, Others, Promises...>& other) noexcept  // NOLINT(google-explicit-constructor)
-        : array(bind::found{&other.ref_, other.source_, 0, other.memory_}) {}
+    array(const array<U, Others, Promises...>& other)  // NOLINT(google-explicit-constructor)
+        : array(other.share()) {}
     /// For the binders: what the engine found.
     explicit array(bind::found&& f) noexcept
-        : window(window::over(*f.ref)), ref_(*f.ref), source_(f.source), memory_(std::move(f.keeps)) {}
+        : window(window::over(*f.ref)),
+          ref_(*f.ref),
+          source_(f.source),
+          lender_(f.lender),
+          memory_(std::move(f.keeps)) {}
+
+    /// It holds an array.
+    [[nodiscard]] bool is_valid() const noexcept { return source_ != nullptr; }
 
     [[nodiscard]] tenon::dtype dtype() const noexcept { return ref_.dtype(); }
     [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
@@ -225,12 +263,15 @@ public:
     [[nodiscard]] void* stream() const noexcept { return ref_.stream(); }
     /// The window alone, without what the binder keeps.
     [[nodiscard]] const window& view() const noexcept { return *this; }
-    /// The Python object the array was borrowed from, or whose library allocated it. Borrowed.
+    /// The Python object that the array came from, or whose library allocated it. Borrowed.
     [[nodiscard]] PyObject* object() const noexcept { return source_; }
     /// For the binders: the array as one of its library, a new reference, or null with an exception set.
+    [[nodiscard]] PyObject* to_python() const& noexcept { return bind::array_to_python(memory_, source_); }
     [[nodiscard]] PyObject* to_python() && noexcept {
         return bind::array_to_python(std::move(memory_), source_);
     }
+    /// For `py::traverse`.
+    [[nodiscard]] const bind::holder& memory() const noexcept { return memory_; }
     /// For `dispatch`, `dispatch_dtype` and whatever else takes any tensor.
     operator const tensor_ref&() const noexcept  // NOLINT(google-explicit-constructor)
         requires(!std::is_base_of_v<tensor_ref, window>)
@@ -256,9 +297,22 @@ private:
     template <class, auto, class...>
     friend class array;
 
+    /// What a copy shows, which keeps it.
+    [[nodiscard]] bind::found share() const {
+        return lender_ != nullptr ? bind::keep_lent(*lender_) : bind::found{&ref_, source_, 0, memory_};
+    }
+    void swap(array& other) noexcept {
+        std::swap(static_cast<window&>(*this), static_cast<window&>(other));
+        std::swap(ref_, other.ref_);
+        std::swap(source_, other.source_);
+        std::swap(lender_, other.lender_);
+        std::swap(memory_, other.memory_);
+    }
+
     tensor_ref ref_;
     PyObject* source_;
-    bind::holder memory_;
+    bind::argument* lender_;  ///< while it is borrowed
+    bind::holder memory_;     ///< else
 };
 
 namespace bind {
@@ -271,13 +325,11 @@ inline constexpr bool is_array<array<T, Extents, Props...>> = true;
 /// An array or a tensor as a result: a new reference, or null with an exception set.
 template <class P, class T>
 [[nodiscard]] PyObject* to_python(T&& value) noexcept {
-    if constexpr (is_array<P>) {
-        return P(std::forward<T>(value)).to_python();
-    } else {
-        static_assert(!std::is_lvalue_reference_v<T>,
-                      "a tensor that stays in C++ is returned by t.share(), another one by value");
+    if constexpr (is_array<P>)
+        return static_cast<std::conditional_t<std::is_same_v<P, std::remove_cvref_t<T>>, T&&, P>>(value)
+            .to_python();
+    else
         return tensor_to_python(std::forward<T>(value));
-    }
 }
 
 /// The array that `empty_like` gives: of the same place, row-major.

@@ -117,11 +117,11 @@ private:
             !bind::settle_rooms(std::get<I>(rooms)...)) [[unlikely]]
             return nullptr;
         if constexpr (std::is_void_v<Return>) {
-            authors_code([&] { F(static_cast<Args&&>(std::get<I>(rooms).value())...); });
+            authors_code([&] { F(bind::pass<Args>(std::get<I>(rooms))...); });
             return PyErr_Occurred() == nullptr ? ref::borrow(Py_None).release() : nullptr;
         } else {
             return bind::to_object(authors_code(
-                [&]() -> Return { return F(static_cast<Args&&>(std::get<I>(rooms).value())...); }));
+                [&]() -> Return { return F(bind::pass<Args>(std::get<I>(rooms))...); }));
         }
     }
     template <class Arg>

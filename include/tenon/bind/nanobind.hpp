@@ -52,9 +52,9 @@ template <class Passed>
 
 /// The argument as the function wants it: by value, by reference, to be moved from.
 template <class Arg, class Passed>
-[[nodiscard]] constexpr Arg&& pass(Passed&& passed) noexcept {
+[[nodiscard]] constexpr decltype(auto) pass_on(Passed&& passed) {
     if constexpr (is_a<std::remove_cvref_t<Passed>, direct>)
-        return static_cast<Arg&&>(passed.room->value());
+        return pass<Arg>(*passed.room);
     else if constexpr (is_a<std::remove_cvref_t<Passed>, watched>)
         return static_cast<Arg&&>(passed.value);
     else
@@ -83,7 +83,7 @@ template <class Guard, class Return, class... Args, class Fn>
             throw nanobind::python_error();
         try {
             [[maybe_unused]] Guard guard{};
-            return fn(pass<Args>(args)...);
+            return fn(pass_on<Args>(args)...);
         } catch (const py::python_error&) {  // the guard, which may have let go of the GIL, is gone
             throw nanobind::python_error();
         }
@@ -147,18 +147,34 @@ void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const na
     (void)make_function<Target>(before.get(), std::forward<Fn>(fn), signature, scope, name, extra...);
 }
 
-/// A member function as a function of the object, a `Target` if one is named, and the arguments.
-template <class Target, class Return, class Class, class... Args>
-[[nodiscard]] auto of_object(Return (Class::*f)(Args...)) {
-    using object = std::conditional_t<std::is_void_v<Target>, Class, Target>;
-    return [f](object* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
+/// A member function, called with the object in front of its arguments.
+template <class Object, class Method>
+struct method_call {
+    Method method;
+    template <class... Args>
+    decltype(auto) operator()(Object* self, Args&&... args) const {
+        return (self->*method)(std::forward<Args>(args)...);
+    }
+};
+/// The same as nanobind would have it, if no array has to be passed on as it comes.
+template <class Object, class Return, class... Args, class Method>
+[[nodiscard]] auto of_object(Method f, Return (*)(Object*, Args...)) {
+    if constexpr (takes_arrays<Return (*)(Args...)>)
+        return method_call<Object, Method>{f};
+    else
+        return [f](Object* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
 }
+/// The member function as one of the object, a `Target` if one is named, and the arguments.
+template <class Target, class Class>
+using object_of = std::conditional_t<std::is_void_v<Target>, Class, Target>;
 template <class Target, class Return, class Class, class... Args>
-[[nodiscard]] auto of_object(Return (Class::*f)(Args...) const) {
-    using object = std::conditional_t<std::is_void_v<Target>, Class, Target>;
-    return
-        [f](const object* self, Args... args) -> Return { return (self->*f)(std::forward<Args>(args)...); };
-}
+auto signature_with_object(Return (Class::*)(Args...)) -> Return (*)(object_of<Target, Class>*, Args...);
+template <class Target, class Return, class Class, class... Args>
+auto signature_with_object(Return (Class::*)(Args...) const)
+    -> Return (*)(const object_of<Target, Class>*, Args...);
+template <class Target, class Method>
+using method_signature = decltype(signature_with_object<Target>(Method()));
+
 template <class Fn>
 using signature_of =
     typename nanobind::detail::analyze_method<decltype(&std::remove_reference_t<Fn>::operator())>::func*;
@@ -189,6 +205,8 @@ template <>
 struct nanobind_annotation<tensor> {
     static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
 };
+template <>
+struct nanobind_annotation<shared_tensor> : nanobind_annotation<tensor> {};
 
 }  // namespace detail
 }  // namespace tenon::bind
@@ -210,12 +228,14 @@ void cpp_function_def(Func&& f, const scope& s, const name& n, const Extra&... e
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...), const scope& s, const name& n, const Extra&... extra) {
-    cpp_function_def(tenon::bind::of_object<Target>(f), s, n, extra...);
+    const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
+    tenon::bind::define<Target>(tenon::bind::of_object(f, signature), signature, s, n, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
 void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const name& n,
                       const Extra&... extra) {
-    cpp_function_def(tenon::bind::of_object<Target>(f), s, n, extra...);
+    const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
+    tenon::bind::define<Target>(tenon::bind::of_object(f, signature), signature, s, n, extra...);
 }
 
 // The same for what stands behind a property: a function without a name, which begins with the object. The
@@ -236,12 +256,16 @@ object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...), const is_method& m, const Extra&... extra) {
-    return cpp_function(tenon::bind::of_object<Target>(f), m, extra...);
+    const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
+    return tenon::bind::make_function<Target>(nullptr, tenon::bind::of_object(f, signature), signature, "", m,
+                                              extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...) const, const is_method& m, const Extra&... extra) {
-    return cpp_function(tenon::bind::of_object<Target>(f), m, extra...);
+    const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
+    return tenon::bind::make_function<Target>(nullptr, tenon::bind::of_object(f, signature), signature, "", m,
+                                              extra...);
 }
 
 namespace detail {

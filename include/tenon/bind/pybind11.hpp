@@ -53,6 +53,8 @@ struct pybind11_annotation<tensor> {
     static constexpr auto taken = pyb::const_name("numpy.typing.ArrayLike");
     static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
 };
+template <>
+struct pybind11_annotation<shared_tensor> : pybind11_annotation<tensor> {};
 
 /// What came of an argument, as pybind11's casters say it.
 [[nodiscard]] inline bool is_loaded(loading answer) {
@@ -69,7 +71,7 @@ struct lent : slot<std::remove_cvref_t<Arg>> {
     bool load(pybind11::handle src, bool convert) {
         return is_loaded(slot<std::remove_cvref_t<Arg>>::load(src.ptr(), convert));
     }
-    [[nodiscard]] Arg&& pass() noexcept { return static_cast<Arg&&>(this->value()); }
+    [[nodiscard]] decltype(auto) pass() { return bind::pass<Arg>(*this); }
 };
 /// Room for another one, which is pybind11's own business; and whether loading it took more than a look.
 template <class Arg>

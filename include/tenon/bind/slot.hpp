@@ -16,7 +16,7 @@ namespace tenon::bind {
 
 /// What the binders have a caster for, within lists, tuples and dicts.
 template <class P>
-concept item = is_array<P> || std::is_same_v<P, tensor>;
+concept item = is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>;
 
 template <class P>
 inline constexpr bool is_slotted = item<P>;
@@ -80,7 +80,7 @@ consteval parameter_type describe() noexcept {
         return {};
     } else if constexpr (is_array<T>) {
         return {parameter_kind::array, false, 1, specs_of<T>, nullptr};
-    } else if constexpr (std::is_same_v<T, tensor>) {
+    } else if constexpr (item<T>) {
         return {parameter_kind::tensor, false, 1, tensor_specs, nullptr};
     } else if constexpr (is_a<T, std::optional>) {
         parameter_type type = type_of<typename T::value_type>;
@@ -104,6 +104,8 @@ template <class P, std::size_t I = 0>
         return P(std::move(f));
     } else if constexpr (std::is_same_v<P, tensor>) {
         return take_tensor(std::move(f.keeps));
+    } else if constexpr (std::is_same_v<P, shared_tensor>) {
+        return shared_tensor(std::move(f.keeps));
     } else if constexpr (is_a<P, std::optional>) {
         return f.ref != nullptr ? P(std::in_place, std::move(f)) : std::nullopt;
     } else {
@@ -118,20 +120,63 @@ template <class P>
 class slot : public argument {
 public:
     slot() noexcept {}  // NOLINT(modernize-use-equals-default): as the argument's
+    slot(const slot&) = delete;
+    slot& operator=(const slot&) = delete;
+    ~slot() {
+        if (is_made_) value_.~kept_value();
+    }
+
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
         return argument::load(obj, type_of<P>, may_convert);
     }
-    [[nodiscard]] P& value() noexcept {
+    /// What is lent, made where it is wanted: a copy would keep it. Once.
+    [[nodiscard]] P give() {
         if constexpr (std::is_same_v<P, tensor>)
-            return kept();
+            return std::move(kept());
+        else if constexpr (std::is_same_v<P, shared_tensor>)
+            return keep_shared(std::move(kept()), source());
         else
-            return value_.emplace(value_of<P>(lent()));
+            return value_of<P>(lent());
+    }
+    /// The same, kept in the room: for a function that takes a reference.
+    [[nodiscard]] P& value() {
+        if constexpr (std::is_same_v<P, tensor>) {
+            return kept();
+        } else {
+            if (!is_made_) ::new (static_cast<void*>(&value_)) P(give());
+            is_made_ = true;
+            return value_;
+        }
     }
 
 private:
     struct nothing {};
-    std::conditional_t<std::is_same_v<P, tensor>, nothing, std::optional<P>> value_;
+    using kept_value = std::conditional_t<std::is_same_v<P, tensor>, nothing, P>;
+    bool is_made_ = false;
+    union {
+        kept_value value_;
+    };
 };
+
+/// An argument on its way into a function: it becomes the parameter where that is.
+template <class P>
+struct passing {
+    slot<P>& room;
+    operator P() const { return room.give(); }  // NOLINT(google-explicit-constructor)
+};
+/// The argument as the function wants it: by value, by reference, to be moved from.
+template <class Arg, class P>
+[[nodiscard]] decltype(auto) pass(slot<P>& room) {
+    if constexpr (std::is_reference_v<Arg>)
+        return static_cast<Arg&&>(room.value());
+    else
+        return passing<P>{room};
+}
+template <class Arg, class Room>
+    requires(!std::is_base_of_v<argument, Room>)
+[[nodiscard]] Arg&& pass(Room& room) {
+    return static_cast<Arg&&>(room.value());
+}
 
 /// Room for an array or a tensor inside of a list, a tuple or a dict, which keeps what it shows.
 template <class P>

@@ -235,7 +235,7 @@ PyObject* to_object(T&& result) {
         return result;
     } else if constexpr (std::same_as<value, py::ref>) {
         return py::ref(std::forward<T>(result)).release();
-    } else if constexpr (is_array<value> || is_one_of<value, tensor, tenon::result<tensor>>) {
+    } else if constexpr (is_array<value> || is_one_of<value, tensor, shared_tensor, tenon::result<tensor>>) {
         return to_python<value>(std::forward<T>(result));
     } else if constexpr (is_a<value, std::optional>) {
         return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
@@ -288,7 +288,7 @@ template <class T, bool IsResult = false>
         return annotation_of(type_of<value>);
     } else if constexpr (is_array<value>) {
         return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
-    } else if constexpr (is_one_of<value, tensor, result<tensor>>) {
+    } else if constexpr (is_one_of<value, tensor, shared_tensor, result<tensor>>) {
         return "tenon.Tensor";
     } else if constexpr (is_a<value, std::optional>) {
         return annotation_of<typename value::value_type, IsResult>() + " | None";

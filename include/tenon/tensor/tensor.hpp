@@ -53,14 +53,16 @@ class tensor : public tensor_ref {
     struct key {};  // only the functions below can make one
 
 public:
+    /// Empty: without elements, and without anything to keep.
+    tensor() noexcept : tensor_ref(nothing{}) {}
     explicit tensor(key) noexcept {}  // the validator fills in the rest
-    tensor(tensor&& other) noexcept : tensor(nothing{}) { steal(other); }
+    tensor(tensor&& other) noexcept : tensor() { steal(other); }
     tensor& operator=(tensor&& other) noexcept {
         if (this != &other) steal(other);
         return *this;
     }
-    tensor(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or pass a tensor_ref");
-    tensor& operator=(const tensor&) TENON_DELETED("a tensor has one owner: std::move it");
+    tensor(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or keep a shared_tensor");
+    tensor& operator=(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or keep a shared_tensor");
     ~tensor() { delete[] heap_; }
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.
@@ -237,8 +239,6 @@ private:
         }
         return adopt_own(describe_it(*there), owner);
     }
-
-    explicit tensor(nothing empty) noexcept : tensor_ref(empty) {}
 
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept;
     std::int64_t* storage() noexcept { return heap_ != nullptr ? heap_ : inline_; }
