@@ -65,11 +65,11 @@ struct pybind11_annotation<shared_tensor> : pybind11_annotation<tensor> {};
 
 /// Room for a parameter that is lent to the function for the length of the call.
 template <class Arg>
-struct lent : slot<std::remove_cvref_t<Arg>> {
-    static constexpr auto name = pybind11_annotation<std::remove_cvref_t<Arg>>::taken;
+struct lent : slot<bare<Arg>> {
+    static constexpr auto name = pybind11_annotation<bare<Arg>>::taken;
     lent() noexcept {}  // NOLINT(modernize-use-equals-default): as in slot
     bool load(pybind11::handle src, bool convert) {
-        return is_loaded(slot<std::remove_cvref_t<Arg>>::load(src.ptr(), convert));
+        return is_loaded(slot<bare<Arg>>::load(src.ptr(), convert));
     }
     [[nodiscard]] decltype(auto) pass() { return bind::pass<Arg>(*this); }
 };
@@ -96,6 +96,19 @@ private:
 };
 template <class Arg>
 using room_for = std::conditional_t<is_slotted<std::remove_cvref_t<Arg>>, lent<Arg>, watched<Arg>>;
+
+/// An argument on its way through pybind11's own functions: to move an array would be to keep it.
+template <class Arg>
+using carried = std::conditional_t<is_slotted<Arg>, passing<bare<Arg>>, Arg>;
+/// A member function of `Object`'s, to which arrays are passed on as they come.
+template <class Object, class Method, class Return, class... Args>
+struct method_call {
+    Method method;
+    method_call(Method f) noexcept : method(f) {}  // NOLINT(google-explicit-constructor): pybind11 casts so
+    Return operator()(Object* self, carried<Args>... args) const {
+        return (self->*method)(static_cast<carried<Args>&&>(args)...);
+    }
+};
 
 /// A result, or the pending exception: pybind11 would put one of its own before it.
 [[nodiscard]] inline pybind11::handle or_throw(PyObject* made) {
@@ -222,6 +235,47 @@ inline void explain_overloads(const pybind11::handle& scope) {
 }  // namespace tenon
 
 namespace pybind11::detail {
+
+#if __has_include(<pybind11/detail/function_ref.h>)  // since pybind11 3.1
+
+/// A function, called by a pointer to it, to which arrays are passed on as they come.
+template <typename Return, typename... Params>
+    requires(tenon::bind::mentions_arrays<std::remove_cvref_t<Params>> || ...)
+class function_ref<Return(Params...)> {
+public:
+    template <typename Callable>
+    explicit function_ref(Callable& f) noexcept
+        : function_(const_cast<void*>(static_cast<const void*>(&f))), call_(&call<Callable>) {}
+    Return operator()(tenon::bind::detail::carried<Params>&&... params) const {
+        return call_(function_, static_cast<tenon::bind::detail::carried<Params>&&>(params)...);
+    }
+
+private:
+    template <typename Callable>
+    static Return call(void* f, tenon::bind::detail::carried<Params>&&... params) {
+        return (*static_cast<Callable*>(f))(
+            static_cast<tenon::bind::detail::carried<Params>&&>(params)...);
+    }
+
+    void* function_;
+    Return (*call_)(void*, tenon::bind::detail::carried<Params>&&...);
+};
+
+template <typename Derived, typename Return, typename Class, typename... Args>
+    requires(tenon::bind::is_slotted<Args> || ...)
+struct rebind_member_ptr<Derived, Return (Class::*)(Args...)> {
+    using type = tenon::bind::detail::method_call<Derived, Return (Derived::*)(Args...), Return, Args...>;
+    using source_class = Class;
+};
+template <typename Derived, typename Return, typename Class, typename... Args>
+    requires(tenon::bind::is_slotted<Args> || ...)
+struct rebind_member_ptr<Derived, Return (Class::*)(Args...) const> {
+    using type =
+        tenon::bind::detail::method_call<const Derived, Return (Derived::*)(Args...) const, Return, Args...>;
+    using source_class = Class;
+};
+
+#endif
 
 /// Loads the arguments of functions that take arrays: those are lent, the others are pybind11's own business.
 template <typename... Args>

@@ -19,7 +19,19 @@ template <class P>
 concept item = is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>;
 
 template <class P>
+struct passing;
+/// The type of a parameter, without reference, and of what becomes one.
+template <class Arg>
+struct bare_parameter : std::type_identity<Arg> {};
+template <class P>
+struct bare_parameter<passing<P>> : std::type_identity<P> {};
+template <class Arg>
+using bare = typename bare_parameter<std::remove_cvref_t<Arg>>::type;
+
+template <class P>
 inline constexpr bool is_slotted = item<P>;
+template <class P>
+inline constexpr bool is_slotted<passing<P>> = true;
 template <class P>
 inline constexpr bool is_slotted<std::optional<P>> = is_array<P>;
 template <class... P>
@@ -50,7 +62,7 @@ template <class T>
 inline constexpr parameter_type described = describe<T>();
 /// The description of `T`, the same object wherever it is asked for in a module.
 template <class T>
-inline constexpr const parameter_type& type_of = described<std::remove_cvref_t<T>>;
+inline constexpr const parameter_type& type_of = described<bare<T>>;
 template <class... T>
 inline constexpr const parameter_type* types_of[sizeof...(T) + 1] = {&type_of<T>..., nullptr};
 
