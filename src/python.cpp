@@ -32,6 +32,7 @@
 #include "py/export/number.cpp"
 #include "py/export/producer.cpp"
 #include "py/export/tensor_type.cpp"
+#include "py/export/traverse.cpp"
 #include "py/import/from_python.cpp"
 #include "py/runtime/raise.cpp"
 

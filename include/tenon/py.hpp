@@ -9,6 +9,7 @@
 #include <tenon/py/producer.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/traverse.hpp>
 #include <tenon/tenon.hpp>
 
 #include <tenon/detail/python_engine.hpp>  // last: with TENON_HEADER_ONLY, what stands behind them

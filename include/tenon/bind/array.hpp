@@ -16,6 +16,7 @@
 #include <tenon/py/like.hpp>
 #include <tenon/py/producer.hpp>
 #include <tenon/py/ref.hpp>
+#include <tenon/py/traverse.hpp>
 #include <tenon/tenon.hpp>
 
 namespace tenon {
@@ -369,4 +370,13 @@ template <class U = void, class T, auto Extents, class... Props>
     return bind::allocate_like<U, dynamic_rank>(x, sizes);
 }
 
+namespace py {
+
+/// An array that a class keeps.
+template <class T, auto Extents, class... Props>
+[[nodiscard]] int traverse(const array<T, Extents, Props...>& x, visitproc visit, void* arg) noexcept {
+    return detail::traverse_held(x.memory().get(), visit, arg);
+}
+
+}  // namespace py
 }  // namespace tenon

@@ -14,24 +14,12 @@ namespace detail {
 
 // --- the type ---------------------------------------------------------------------------------------
 
-/// The owner as the collector may see it. Before 3.13 it would clear a memoryview that still lends its
-/// buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a `__buffer__`
-/// and it.
-[[nodiscard]] inline PyObject* visible_owner(const tensor_object& t) noexcept {
-    PyObject* const owner = t.referenced != nullptr ? t.referenced : referenced_by(t.held.owner());
-#if PY_VERSION_HEX < 0x030D0000
-    if (owner != nullptr &&
-        (PyMemoryView_Check(owner) || std::strcmp(Py_TYPE(owner)->tp_name, "_buffer_wrapper") == 0))
-        return nullptr;
-#endif
-    return owner;
-}
-
 /// There is no tp_clear, as for tuples: a Tensor cannot be changed, so a cycle through it goes through
 /// something that can, and is broken there. Who looks at the memory while that happens finds it whole.
 inline int traverse_tensor(PyObject* self, visitproc visit, void* arg) noexcept {
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(visible_owner(*as_tensor_object(self)));
+    const tensor_object& t = *as_tensor_object(self);
+    Py_VISIT(visible(t.referenced != nullptr ? t.referenced : referenced_by(t.held.owner())));
     return 0;
 }
 

@@ -69,6 +69,17 @@ inline void release_kept_array(void* subject, void* home) noexcept {
     if (owner.is(owner_kind::array)) return static_cast<kept_array*>(owner.subject())->array.get();
     return owner.is(owner_kind::buffer) ? static_cast<Py_buffer*>(owner.subject())->obj : nullptr;
 }
+/// An object that is held, as the collector may see it. Before 3.13 it would clear a memoryview that still
+/// lends its buffer, which then crashes (gh-77894): neither that may be seen, nor what 3.12 puts between a
+/// `__buffer__` and it.
+[[nodiscard]] inline PyObject* visible(PyObject* held) noexcept {
+#if PY_VERSION_HEX < 0x030D0000
+    if (held != nullptr &&
+        (PyMemoryView_Check(held) || std::strcmp(Py_TYPE(held)->tp_name, "_buffer_wrapper") == 0))
+        return nullptr;
+#endif
+    return held;
+}
 /// The array, or another object, that is kept as it is and at once; null when the memory is kept by other
 /// means.
 [[nodiscard]] inline PyObject* array_kept_by(const keep_alive& owner) noexcept {
