@@ -29,12 +29,13 @@ TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, st
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, device got,
                                       device wanted) noexcept {
-    return made_error(errc::refused, field, problem, error::detail_kind::devices, std::bit_cast<std::int64_t>(got),
-                      std::bit_cast<std::int64_t>(wanted));
+    return made_error(errc::refused, field, problem, error::detail_kind::devices,
+                      std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
 }
 TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
-    return made_error(errc::refused, field, problem, error::detail_kind::got_hex, static_cast<std::int64_t>(got));
+    return made_error(errc::refused, field, problem, error::detail_kind::got_hex,
+                      static_cast<std::int64_t>(got));
 }
 TENON_COLD TENON_INLINE error not_taken(const char* problem, const dtype* types, std::size_t count,
                                         dtype got) noexcept {

@@ -63,8 +63,9 @@ TEST(Error, ElementTypesArePrintedByName) {
     };
     EXPECT_EQ(sentence(1, {0, 8}), "dtype: this function takes float32, got int8");
     EXPECT_EQ(sentence(2, {0, 8}), "dtype: this function takes float32 or float64, got int8");
-    EXPECT_EQ(sentence(3, {200, 255, 65535}),
-              "dtype: this function takes float32, float64 or int64, got dtype(code=200, bits=255, lanes=65535)");
+    EXPECT_EQ(
+        sentence(3, {200, 255, 65535}),
+        "dtype: this function takes float32, float64 or int64, got dtype(code=200, bits=255, lanes=65535)");
     EXPECT_EQ(tenon::not_taken("", taken, 1, {}).code, errc::not_taken);
 }
 

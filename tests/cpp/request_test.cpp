@@ -238,8 +238,9 @@ TEST(Request, RefusalsTellTheUserWhatToDo) {
     s.strides = ints{6, 2};
     s.where = {dc::cuda, 0};
     const auto t = made(s);
-    for (const request& r : {request{.writable = true}, request{.order = memory_order::c},
-                             request{.order = memory_order::f}, request{.order = memory_order::c_or_f}, request{.space = memory_space::host}}) {
+    for (const request& r :
+         {request{.writable = true}, request{.order = memory_order::c}, request{.order = memory_order::f},
+          request{.order = memory_order::c_or_f}, request{.space = memory_space::host}}) {
         const auto why = check(t, r);
         ASSERT_FALSE(why);
         EXPECT_NE(why.error().advice, nullptr) << why.error();

@@ -28,8 +28,8 @@ struct request {
     std::int32_t kind = -1;       ///< the kind of device that must be able to use it, any of its ids; -1: any
     extents shape = {};           ///< an extent or `any` for each axis; empty: any
     std::uint32_t alignment = 1;  ///< of the first element, a power of two
-    /// Where `type` says nothing: any of these, aligned as the host needs it if that is to read them; empty: any.
-    /// They must outlive the errors, as static ones do.
+    /// Where `type` says nothing: any of these, aligned as the host needs it if that is to read them; empty:
+    /// any. They must outlive the errors, as static ones do.
     std::span<const dtype> types = {};
 };
 

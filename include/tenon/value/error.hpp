@@ -25,8 +25,8 @@ enum class errc : std::uint8_t {
 };
 
 /// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
-/// nothing; all texts are static, and so are the `types`. `got` and `wanted` are only meaningful when `detail`
-/// says so: with `types`, a dtype's bits and how many there are.
+/// nothing; all texts are static, and so are the `types`. `got` and `wanted` are only meaningful when
+/// `detail` says so: with `types`, a dtype's bits and how many there are.
 struct error {
     enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices, types };
 
@@ -40,8 +40,8 @@ struct error {
     std::int64_t got;
     std::int64_t wanted;
     const dtype* types;  ///< the element types that are taken, or null
-    const void* about;   ///< where the shape of the tensor at fault is stored (`t.shape().data()`), or null: to
-                         ///< find it among several, and never to be read
+    const void* about;   ///< where the shape of the tensor at fault is stored (`t.shape().data()`), or null:
+                        ///< to find it among several, and never to be read
 
     /// The whole sentence: which tensor, field, axis, problem, what came, what was expected, what to do.
     [[nodiscard]] TENON_API std::string message() const;
