@@ -54,6 +54,20 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
     return keep_memory(std::move(*made), like, 0, false);
 }
 
+// --- element types ----------------------------------------------------------------------------------------
+
+TENON_INLINE void raise_not_taken(const error& e) {
+    py::raise(e, "tenon: ");
+    throw py::python_error();
+}
+
+TENON_INLINE void raise_not_together(const dtype* got, std::size_t count) {
+    std::string text = "tenon: dtype: this function does not take such element types together, got ";
+    for (std::size_t i = 0; i < count; ++i) text.append(i == 0 ? "" : ", ").append(name(got[i]));
+    py::raise(errc::not_taken, text);
+    throw py::python_error();
+}
+
 // --- the second look --------------------------------------------------------------------------------------
 
 /// What came of a second look; the later, the worse.
@@ -158,9 +172,10 @@ TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
 /// The tensor lacks nothing but what the caller's library can, and may, convert: element type and order, and
 /// with them the address. Asked before, so that nothing is copied, and reported, in vain.
 [[nodiscard]] inline bool is_convertible(const tensor_ref& t, const parameter_spec& spec) noexcept {
-    const std::optional<dtype> type = spec.wanted.type;
+    const std::optional<dtype> type = wanted_type(t.dtype(), spec.wanted);
     if (spec.converting == conversions::none ||
-        (type && !can_convert(t.dtype(), *type, spec.converting == conversions::narrowing)))
+        (type && spec.converting != conversions::lossy &&
+         !can_convert(t.dtype(), *type, spec.converting == conversions::narrowing)))
         return false;
     request others = without_conversion(spec.wanted);
     others.alignment = 1;
@@ -190,7 +205,7 @@ TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
 /// The array in another order: `contiguous` of PyTorch, `ascontiguousarray` and `asfortranarray` of the
 /// others. Null with an exception set.
 [[nodiscard]] inline py::ref convert_order(PyObject* obj, memory_order order) {
-    if (order == memory_order::c && has_attribute(obj, "contiguous"))
+    if (order != memory_order::f && has_attribute(obj, "contiguous"))
         return py::ref::take(py::call::method(obj, "contiguous", ""));
     if (PyErr_Occurred() != nullptr) return {};
     const py::ref library = py::detail::element_types_of(obj);
@@ -198,7 +213,7 @@ TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
         if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, "tenon: the array has no library");
         return {};
     }
-    const char* const function = order == memory_order::c ? "ascontiguousarray" : "asfortranarray";
+    const char* const function = order == memory_order::f ? "asfortranarray" : "ascontiguousarray";
     return py::ref::take(py::call::method(library.get(), function, "O", obj));
 }
 
@@ -211,8 +226,9 @@ TENON_INLINE PyObject* tensor_to_python(result<tensor>&& t) noexcept {
         in_order = static_cast<bool>(check(t, {.order = wanted.order}));
     };
     look(got);
-    if (wanted.type && *wanted.type != got.dtype()) {
-        made = convert_type(obj, *wanted.type);
+    const std::optional<dtype> type = wanted_type(got.dtype(), wanted);
+    if (type && *type != got.dtype()) {
+        made = convert_type(obj, *type);
         if (!made || !py::borrow(made.get(), {}, look)) return {};
     }
     return in_order ? std::move(made) : convert_order(made.get(), wanted.order);

@@ -169,7 +169,7 @@ struct verdict {
     if (field != "strides") return {"does not fit", "pass a writable copy"};
     if (wanted.order == memory_order::any) return {"has elements that share memory", "pass a writable copy"};
     return {"has the wrong memory order",
-            wanted.order == memory_order::c ? "make it row-major" : "make it column-major"};
+            wanted.order == memory_order::f ? "make it column-major" : "make it row-major"};
 }
 
 /// What helps an array that does not fit.
@@ -203,9 +203,25 @@ struct subject {
     }
 };
 
+/// The element type that something of type `from` should become: itself if it will do, or the first that has
+/// all its values, or else that lacks no more than digits, or else the first. Nothing where any will do.
+[[nodiscard]] inline std::optional<dtype> wanted_type(dtype from, const request& wanted) noexcept {
+    if (wanted.type || wanted.types.empty()) return wanted.type;
+    if (is_among(from, wanted.types)) return from;
+    for (const bool narrowing : {false, true})
+        for (const dtype to : wanted.types)
+            if (can_convert(from, to, narrowing)) return to;
+    return wanted.types.front();
+}
+/// The same for what has none.
+[[nodiscard]] inline std::optional<dtype> wanted_type(const request& wanted) noexcept {
+    return wanted.type || wanted.types.empty() ? wanted.type : wanted.types.front();
+}
+
 /// What no conversion changes of what is asked: all but element type and order.
 [[nodiscard]] inline request without_conversion(request wanted) noexcept {
     wanted.type.reset();
+    wanted.types = {};
     wanted.order = memory_order::any;
     return wanted;
 }
@@ -213,7 +229,9 @@ struct subject {
 /// A note in words.
 [[nodiscard]] inline refusal in_words(const note& n, const subject& about) {
     refusal out;
-    const request wanted = n.relaxed ? without_conversion(n.spec->wanted) : n.spec->wanted;
+    request wanted = n.relaxed ? without_conversion(n.spec->wanted) : n.spec->wanted;
+    const bool is_of_set = !wanted.types.empty();
+    wanted.type = n.is_array ? wanted_type(n.dtype, wanted) : wanted_type(wanted);
     parameter_type asked = *n.type;
     asked.accepts_none = false;
     const auto begin = [&](const std::string& problem) {
@@ -231,12 +249,13 @@ struct subject {
         const std::string_view field = n.fault.field;
         const verdict found = verdict_of(n.fault, wanted, about.name);
         begin(found.complaint);
-        if (field == "device" && wanted.space == memory_space::host)
+        if (field == "device" && wanted.space == memory_space::host && wanted.kind < 0)
             out.text += n.spec->converting != conversions::none ? ", in host memory" : " in host memory";
         out.text += ", got " + what_came(n);
         if (field == "data") {
+            const std::uint32_t least = is_of_set ? n.dtype.alignment() : 1U;
             out.text += " at " + std::to_string(n.fault.got) + " bytes past a multiple of " +
-                        std::to_string(wanted.alignment);
+                        std::to_string(std::max(least, wanted.alignment));
         }
         out.text += "; " + advice(n, wanted, about.name, found.advice);
     }

@@ -11,6 +11,15 @@ TENON_INLINE error dtype_unmet(dtype got, dtype wanted) noexcept {
         return refused("dtype", "another size of element is needed (bits)", got.bits, wanted.bits);
     return refused("dtype", "another number of lanes is needed", got.lanes, wanted.lanes);
 }
+TENON_INLINE result<void> check_types(const tensor_ref& t, const request& r) noexcept {
+    const dtype got = t.dtype();
+    if (std::find(r.types.begin(), r.types.end(), got) == r.types.end())
+        return not_taken("what is needed is", r.types.data(), r.types.size(), got);
+    const bool is_read_here = r.space == memory_space::host || r.kind == abi::device_code::cpu;
+    if (is_read_here && !t.empty() && !t.is_aligned_to(got.alignment()))
+        return alignment_unmet(t, got.alignment());
+    return {};
+}
 TENON_INLINE error device_unmet(device got, device wanted) noexcept {
     if (wanted.type != got.type)
         return refused("device", "another kind of device is needed", got.type, wanted.type);
@@ -28,8 +37,10 @@ TENON_INLINE error space_unmet(device got, memory_space wanted) noexcept {
         .with_advice("move it to the CPU first");
 }
 TENON_INLINE error order_unmet(memory_order wanted) noexcept {
-    if (wanted == memory_order::c) {
-        return refused("strides", "row-major contiguous memory is needed")
+    if (wanted != memory_order::f) {
+        return refused("strides", wanted == memory_order::c
+                                      ? "row-major contiguous memory is needed"
+                                      : "contiguous memory is needed, row-major or column-major")
             .with_advice("make it contiguous first (numpy.ascontiguousarray, tensor.contiguous)");
     }
     return refused("strides", "column-major contiguous memory is needed")

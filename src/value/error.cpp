@@ -1,39 +1,59 @@
 // src/value/error.cpp: errors made, and as sentences.
+#include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
 #include "../standard.hpp"
 
 namespace tenon {
 
+TENON_COLD [[nodiscard]] inline error made_error(errc code, const char* field, const char* problem,
+                                                 error::detail_kind detail = error::detail_kind::none,
+                                                 std::int64_t got = 0, std::int64_t wanted = 0) noexcept {
+    return {code, detail, 0, -1, field, problem, nullptr, got, wanted, nullptr, nullptr};
+}
+
 TENON_COLD TENON_INLINE error malformed(const char* field, const char* problem) noexcept {
-    return {errc::malformed, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+    return made_error(errc::malformed, field, problem);
 }
 TENON_COLD TENON_INLINE error malformed(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::malformed, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+    return made_error(errc::malformed, field, problem, error::detail_kind::got, got);
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem) noexcept {
-    return {errc::refused, error::detail_kind::none, 0, -1, field, problem, nullptr, 0, 0};
+    return made_error(errc::refused, field, problem);
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, std::int64_t got) noexcept {
-    return {errc::refused, error::detail_kind::got, 0, -1, field, problem, nullptr, got, 0};
+    return made_error(errc::refused, field, problem, error::detail_kind::got, got);
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, std::int64_t got,
                                       std::int64_t wanted) noexcept {
-    return {errc::refused, error::detail_kind::got_wanted, 0, -1, field, problem, nullptr, got, wanted};
+    return made_error(errc::refused, field, problem, error::detail_kind::got_wanted, got, wanted);
 }
 TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, device got,
                                       device wanted) noexcept {
-    error e = refused(field, problem, std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
-    e.detail = error::detail_kind::devices;
-    return e;
+    return made_error(errc::refused, field, problem, error::detail_kind::devices,
+                      std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
 }
 TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
-    error e = refused(field, problem, static_cast<std::int64_t>(got));
-    e.detail = error::detail_kind::got_hex;
+    return made_error(errc::refused, field, problem, error::detail_kind::got_hex,
+                      static_cast<std::int64_t>(got));
+}
+TENON_COLD TENON_INLINE error not_taken(const char* problem, const dtype* types, std::size_t count,
+                                        dtype got) noexcept {
+    error e = made_error(errc::not_taken, "dtype", problem, error::detail_kind::types,
+                         std::bit_cast<std::uint32_t>(got), static_cast<std::int64_t>(count));
+    e.types = types;
     return e;
 }
 TENON_COLD TENON_INLINE error out_of_memory(const char* field) noexcept {
-    return {errc::no_memory, error::detail_kind::none, 0, -1, field, "out of memory", nullptr, 0, 0};
+    return made_error(errc::no_memory, field, "out of memory");
+}
+
+/// "float32, float64 or int64".
+[[nodiscard]] inline std::string names_of(const dtype* types, std::int64_t count) {
+    std::string out;
+    for (std::int64_t i = 0; i < count; ++i)
+        out.append(i == 0 ? "" : i + 1 == count ? " or " : ", ").append(name(types[i]));
+    return out;
 }
 
 TENON_COLD TENON_INLINE std::string error::message() const {
@@ -49,10 +69,15 @@ TENON_COLD TENON_INLINE std::string error::message() const {
         const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
         return "0x" + std::string(digits, end);
     };
-    if (detail != detail_kind::none) out.append(" (got ").append(spelled(got));
-    if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
-        out.append(", expected ").append(spelled(wanted));
-    if (detail != detail_kind::none) out += ')';
+    if (detail == detail_kind::types) {
+        const auto came = std::bit_cast<dtype>(static_cast<std::uint32_t>(got));
+        out.append(" ").append(names_of(types, wanted)).append(", got ").append(name(came));
+    } else if (detail != detail_kind::none) {
+        out.append(" (got ").append(spelled(got));
+        if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
+            out.append(", expected ").append(spelled(wanted));
+        out += ')';
+    }
     if (advice != nullptr) out.append("; ").append(advice);
     return out;
 }

@@ -1,10 +1,10 @@
-// tests/compile_fail/array_convert_untyped.cpp: an argument is converted to no type.
-// must say: convert needs an element type to convert to
+// tests/compile_fail/array_convert_untyped.cpp: an argument is converted to no type and to no order.
+// must say: convert needs an element type or an order to convert to
 
 #include <tenon/bind/array.hpp>
 
 #ifdef CORRECT
-using param = tenon::array<const float, 1, tenon::convert>;
+using param = tenon::array<const void, 1, tenon::c_contiguous, tenon::convert>;
 #else
 using param = tenon::array<const void, 1, tenon::convert>;
 #endif

@@ -1,5 +1,5 @@
 // tests/compile_fail/array_two_orders.cpp: an argument must be row-major and column-major.
-// must say: c_contiguous and f_contiguous contradict each other
+// must say: any_contiguous contradict each other
 
 #include <tenon/bind/array.hpp>
 

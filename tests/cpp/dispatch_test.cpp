@@ -298,8 +298,8 @@ TEST(DispatchDtype, PicksTheElementType) {
     EXPECT_EQ(*bytes(made(of(&i))), 104);
     std::int64_t other = 0;
     const auto none = bytes(made(of(&other)));
-    expect_error(none, errc::refused, "dtype");
-    EXPECT_EQ(none.error().got, abi::type_code::int_);
+    expect_error(none, errc::not_taken, "dtype");
+    EXPECT_EQ(none.error().message(), "dtype: this function takes float32, float64 or int32, got int64");
 }
 
 TEST(DispatchDtype, RunsExactlyOne) {
@@ -317,6 +317,17 @@ TEST(DispatchDtype, ComparesBitsAndLanesToo) {
     float f[4] = {};
     const auto t = made({.data = f, .shape = {1}, .type = {abi::type_code::float_, 32, 4}});
     EXPECT_FALSE(dispatch_dtype<float>(t, [](auto) {}));
+}
+
+TEST(DispatchDtype, ARefusalKnowsItsTensor) {
+    std::int16_t i = 1;
+    const auto t = made(of(&i)), other = made(of(&i));
+    const auto none = dispatch_dtype<float>(t, [](auto) {});
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().message(), "dtype: this function takes float32, got int16");
+    EXPECT_EQ(none.error().about, t.shape().data());
+    EXPECT_NE(none.error().about, other.shape().data());
+    EXPECT_EQ(view<float>::from(t).error().about, t.shape().data());
 }
 
 TEST(DispatchDtype, WithDispatchInside) {

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
+#include <tenon/value/dtype.hpp>
 #include <tenon/value/error.hpp>
 
 namespace {
@@ -52,6 +54,25 @@ TEST(Error, DevicesArePrintedByName) {
     EXPECT_EQ(
         tenon::refused("device", "x", tenon::device{-1, -2}, tenon::device{INT32_MAX, INT32_MIN}).message(),
         "device: x (got device(-1):-2, expected device(2147483647):-2147483648)");
+}
+
+TEST(Error, ElementTypesArePrintedByName) {
+    static constexpr tenon::dtype taken[] = {tenon::dtype_of<float>, tenon::dtype_of<double>, {0, 64}};
+    const auto sentence = [](std::size_t count, tenon::dtype got) {
+        return tenon::not_taken("this function takes", taken, count, got).message();
+    };
+    EXPECT_EQ(sentence(1, {0, 8}), "dtype: this function takes float32, got int8");
+    EXPECT_EQ(sentence(2, {0, 8}), "dtype: this function takes float32 or float64, got int8");
+    EXPECT_EQ(
+        sentence(3, {200, 255, 65535}),
+        "dtype: this function takes float32, float64 or int64, got dtype(code=200, bits=255, lanes=65535)");
+    EXPECT_EQ(tenon::not_taken("", taken, 1, {}).code, errc::not_taken);
+}
+
+TEST(Error, TheTensorAtFaultCanBeFound) {
+    const std::int64_t shape[] = {2, 3};
+    EXPECT_EQ(tenon::refused("a", "b").about, nullptr);
+    EXPECT_EQ(tenon::refused("a", "b").of_shape(shape).at_axis(1).about, shape);
 }
 
 TEST(Error, OneOfSeveralTensorsIsNamed) {

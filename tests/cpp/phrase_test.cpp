@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,11 +47,27 @@ TEST(Phrase, SaysWhatIsAsked) {
     EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::c}), "C-contiguous any[*]");
     EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::f, .writable = true}),
               "writable F-contiguous any[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::c_or_f}), "contiguous any[*]");
     EXPECT_EQ(said({.rank = 1, .space = host, .alignment = 64}), "any[*], aligned to 64 bytes");
     EXPECT_EQ(said({.rank = 1, .space = host}, conversions::safe), "any[*], or convertible");
     EXPECT_EQ(said({.rank = 1, .space = host}, conversions::narrowing),
               "any[*], or convertible with narrowing");
+    EXPECT_EQ(said({.rank = 1, .space = host}, conversions::lossy), "any[*], or convertible with loss");
     EXPECT_EQ(said({.type = dtype{tc::float_, 32, 4}, .rank = 1, .space = host}), "dtype(2,32,4)[*]");
+}
+
+TEST(Phrase, SaysSetsOfElementTypes) {
+    static constexpr dtype numbers[] = {tenon::dtype_of<float>, tenon::dtype_of<double>, {tc::float_, 32, 4}};
+    const std::span<const dtype> two(numbers, 2);
+    constexpr auto host = memory_space::host;
+    EXPECT_EQ(said({.rank = 2, .space = host, .types = two}), "float32|float64[*, *]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .types = numbers}), "float32|float64|dtype(2,32,4)[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .order = memory_order::c, .writable = true, .types = two}),
+              "writable C-contiguous float32|float64[*]");
+    // What the smaller one needs is not said.
+    EXPECT_EQ(said({.rank = 1, .space = host, .alignment = 4, .types = two}), "float32|float64[*]");
+    EXPECT_EQ(said({.rank = 1, .space = host, .alignment = 8, .types = two}),
+              "float32|float64[*], aligned to 8 bytes");
 }
 
 TEST(Phrase, DoesNotSayTheAlignmentThatElementsHaveAnyway) {
@@ -89,17 +106,17 @@ void for_each_request(Fn&& fn) {
             for (const place& where : places) {
                 if (shape.size() == 64 && (type || where.kind > dc::cpu)) continue;  // takes long
                 for (const std::uint32_t alignment : {1U, 2U, 4096U}) {
-                    for (int bits = 0; bits < 18; ++bits) {
+                    for (int bits = 0; bits < 32; ++bits) {
                         request r{.type = type,
                                   .rank = static_cast<std::int32_t>(shape.size()),
                                   .space = where.space,
-                                  .order = static_cast<memory_order>(bits % 3),
-                                  .writable = bits / 3 % 2 != 0,
+                                  .order = static_cast<memory_order>(bits % 4),
+                                  .writable = bits / 4 % 2 != 0,
                                   .kind = where.kind,
                                   .shape = shape};
                         if (shape.empty() && alignment == 1) r.rank = -1;
                         r.alignment = std::max(alignment, tenon::bind::natural_alignment(r));
-                        fn(r, static_cast<conversions>(bits / 6));
+                        fn(r, static_cast<conversions>(bits / 8));
                     }
                 }
             }

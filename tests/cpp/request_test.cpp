@@ -137,6 +137,37 @@ TEST(Request, Order) {
     expect_error(order({6, 2}, memory_order::c), errc::refused, "strides");
     expect_error(order({6, 2}, memory_order::f), errc::refused, "strides");
     EXPECT_TRUE(order({6, 2}, memory_order::any));
+    EXPECT_TRUE(order({3, 1}, memory_order::c_or_f));
+    EXPECT_TRUE(order({1, 2}, memory_order::c_or_f));
+    expect_error(order({6, 2}, memory_order::c_or_f), errc::refused, "strides");
+    expect_error(order({-3, -1}, memory_order::c_or_f), errc::refused, "strides");
+}
+
+TEST(Request, ElementTypes) {
+    static constexpr dtype numbers[] = {tenon::dtype_of<float>, tenon::dtype_of<double>};
+    alignas(8) static unsigned char bytes[64];
+    const auto one = [](dtype type, int past = 0) {
+        return made({.data = bytes + past, .shape = {2}, .type = type});
+    };
+    const request on_host{.space = memory_space::host, .types = numbers};
+    for (const dtype type : numbers) {
+        EXPECT_TRUE(check(one(type), {.types = numbers}));
+        EXPECT_TRUE(check(one(type), on_host));
+    }
+    const auto why = check(one(tenon::dtype_of<int>), on_host);
+    expect_error(why, errc::not_taken, "dtype");
+    EXPECT_EQ(why.error().message(), "dtype: what is needed is float32 or float64, got int32");
+    expect_error(check(one(dtype{tc::float_, 32, 2}), on_host), errc::not_taken, "dtype");
+    // What the host is to read must be aligned for the type it has.
+    EXPECT_TRUE(check(one(numbers[0], 4), on_host));
+    const auto askew = check(one(numbers[1], 4), on_host);
+    expect_error(askew, errc::refused, "data");
+    EXPECT_EQ(askew.error().got, 4);
+    expect_error(check(one(numbers[1], 4), {.kind = dc::cpu, .types = numbers}), errc::refused, "data");
+    EXPECT_TRUE(check(one(numbers[1], 4), {.types = numbers}));
+    EXPECT_TRUE(check(made({.data = bytes + 4, .shape = {0}, .type = numbers[1]}), on_host));
+    // A single type goes before a set.
+    EXPECT_TRUE(check(one(tenon::dtype_of<int>), {.type = tenon::dtype_of<int>, .types = numbers}));
 }
 
 TEST(Request, KindOfDevice) {
@@ -207,8 +238,9 @@ TEST(Request, RefusalsTellTheUserWhatToDo) {
     s.strides = ints{6, 2};
     s.where = {dc::cuda, 0};
     const auto t = made(s);
-    for (const request& r : {request{.writable = true}, request{.order = memory_order::c},
-                             request{.order = memory_order::f}, request{.space = memory_space::host}}) {
+    for (const request& r :
+         {request{.writable = true}, request{.order = memory_order::c}, request{.order = memory_order::f},
+          request{.order = memory_order::c_or_f}, request{.space = memory_space::host}}) {
         const auto why = check(t, r);
         ASSERT_FALSE(why);
         EXPECT_NE(why.error().advice, nullptr) << why.error();

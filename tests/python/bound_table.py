@@ -48,8 +48,8 @@ def takes(name: str, function: str, arguments: Callable[[], Call], result: Any, 
 
 def refuses(name: str, function: str, arguments: Callable[[], Call], message: str, *needs: str,
             exception: type[BaseException] = TypeError, cause: BaseException | None = None) -> None:
-    """The message without the function's name, unless it is another exception than TypeError."""
-    said = f"{function}(): {message}" if exception is TypeError else message
+    """The message without the function's name, unless it is another exception than TypeError, or the body's own."""
+    said = f"{function}(): {message}" if exception is TypeError and not message.startswith("tenon: ") else message
     ROWS.append(Row(name, function, arguments, None, said, exception, cause, needs or ("numpy",)))
 
 
@@ -136,7 +136,7 @@ refuses("bytes for truth values", "count_true", lambda: Call(np.ones(3, "u1")),
 takes("any dtype: float32", "total_any", lambda: Call(f4(2, 2)), 6.0)
 takes("any dtype: int32", "total_any", lambda: Call(np.arange(4, dtype="i4")), 6.0)
 refuses("none that is dispatched on", "total_any", lambda: Call(np.ones(3, "u1")),
-        "dtype: none of the element types this function takes (type code) (got 1)", exception=ValueError)
+        "dtype: this function takes float32, float64 or int32, got uint8", exception=ValueError)
 
 # --- rank and shape --------------------------------------------------------------------------------------------------
 
@@ -170,6 +170,11 @@ takes("column-major", "last_f", lambda: Call(f4(3, 2).T), 5.0)
 refuses("row-major for column-major", "last_f", lambda: Call(f4(2, 3)),
         "argument 'x' has the wrong memory order: expected F-contiguous float32[*, *], got float32[2, 3] with strides "
         "(3, 1), writable, on cpu (numpy.ndarray); try numpy.asfortranarray(x)")
+takes("either order: row-major", "last_in_memory", lambda: Call(f4(2, 3)), 5.0)
+takes("either order: column-major", "last_in_memory", lambda: Call(f4(2, 3).T), 5.0)
+refuses("neither order", "last_in_memory", lambda: Call(f4(2, 3)[:, ::2]),
+        "argument 'x' has the wrong memory order: expected contiguous float32[*, *], got float32[2, 2] with strides "
+        "(3, 2), writable, on cpu (numpy.ndarray); try numpy.ascontiguousarray(x)")
 takes("aligned to 64 bytes", "length_aligned", lambda: Call(at_offset(0, "f4", 5)), 5)
 refuses("aligned to 4 bytes", "length_aligned", lambda: Call(at_offset(4, "f4", 5)),
         "argument 'x' is not aligned: expected float32[*], aligned to 64 bytes, got float32[5] with strides (1,), "
@@ -230,6 +235,18 @@ refuses("pinned memory for the CPU", "on_cpu", lambda: Call(Producer(shape=(6,),
         "move it to the CPU", "tenon")
 refuses("on the CPU for CUDA", "on_cuda", lambda: Call(f4(3)),
         f"argument 'x' is on the wrong device: expected float32[*] on cuda, {GOT3}; try cupy.asarray(x)")
+for device, kind in (((18, 0), "trn"), ((21, 2), "ascend")):
+    takes(f"on {kind}", f"on_{kind}", lambda device=device: Call(Producer(shape=(6,), device=device)),
+          is_seen(f"{kind}:{device[1]}"), "tenon")
+takes("on Metal, by its handle", "on_metal", lambda: Call(Producer(shape=(6,), device=(8, 0), byte_offset=8)),
+      ("float32", "metal:0", 8), "tenon")
+refuses("on the CPU for a Trainium", "on_trn", lambda: Call(f4(3)),
+        f"argument 'x' is on the wrong device: expected float32[*] on trn, {GOT3}; move it to that device")
+for device, kind in ((CUDA_HOST, "cuda_host"), ((13, 0), "cuda_managed"), ((11, 0), "rocm_host")):
+    takes(f"read by the host: {kind}", f"total_{kind}", lambda device=device: Call(Producer(device=device)), 15.0, "tenon")
+    refuses(f"on the CPU for {kind}", f"total_{kind}", lambda: Call(f4(2, 3)),
+            f"argument 'x' is on the wrong device: expected float32[*, *] on {kind}, got float32[2, 3] with strides "
+            "(3, 1), writable, on cpu (numpy.ndarray); move it to that device")
 refuses("on CUDA for ROCm", "on_rocm", lambda: Call(Producer(shape=(6,), device=CUDA)),
         f"argument 'x' is on the wrong device: expected writable float32[*] on rocm, {FAKE6} cuda:0 "
         "(producers.Producer); move it to that device", "tenon")
@@ -379,6 +396,76 @@ takes("a default", "scale", lambda: Call(f4(3)), lambda _, result: list(result) 
 takes("another than the default", "scale", lambda: Call(f4(3), 3.0), lambda _, result: list(result) == [0, 3, 6])
 takes("another by its name", "scale", lambda: Call(f4(3), s=3), lambda _, result: list(result) == [0, 3, 6])
 
+# --- one of several element types ------------------------------------------------------------------------------------
+
+
+def is_like(dtype: str, *values: float) -> Any:
+    return lambda _, result: type(result) is np.ndarray and result.dtype == dtype and result.tolist() == list(values)
+
+
+for dtype in ("f4", "f8"):
+    takes(f"one of two: {dtype}", "total_either", lambda dtype=dtype: Call(np.arange(4, dtype=dtype)), 6.0)
+    takes(f"two of one: {dtype}", "dot_either",
+          lambda dtype=dtype: Call(np.ones(3, dtype), np.full(3, 2, dtype)), 6.0)
+    takes(f"memory of one of two: {dtype}", "empty_either", lambda dtype=dtype: Call(np.ones(3, dtype)),
+          lambda call, result: result.dtype == call.args[0].dtype and result.shape == (3,))
+    takes(f"one of two in the second alternative: {dtype}", "either_or_int",
+          lambda dtype=dtype: Call(np.ones(2, dtype)), 0)
+for dtype in ("f4", "f8", "i4"):
+    takes(f"a result of its type: {dtype}", "twice", lambda dtype=dtype: Call(np.arange(3, dtype=dtype)),
+          is_like(dtype, 0, 2, 4))
+takes("one of two as a result", "halves", lambda: Call(f4(3)), is_like("f4", 0.0, 0.5, 1.0))
+takes("the other one as a result", "halves", lambda: Call(np.arange(3, dtype="i4")), is_like("f8", 0.0, 0.5, 1.0))
+takes("one of two on CUDA", "device_of_either", lambda: Call(Producer(shape=(6,), dtype=FLOAT64, device=CUDA)),
+      "float64 on cuda:0", "tenon")
+takes("one of two in a list", "total_of_either", lambda: Call([f4(3), f8(3)]), 6.0)
+takes("one of two to be written to", "fill_either", lambda: Call(np.zeros(2, "i4"), 2.0),
+      lambda call, _: call.args[0].tolist() == [2, 2])
+takes("every pair of them", "add_either", lambda: Call(f8(3), np.ones(3, "i4"), np.zeros(3)),
+      lambda call, _: call.args[2].tolist() == [1, 2, 3])
+refuses("none of two", "total_either", lambda: Call(np.ones(2, "i4")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*], got int32[2] with strides (1,), writable, on cpu "
+        "(numpy.ndarray); try x.astype('float64')")
+refuses("none of two, which one can hold", "total_either", lambda: Call(np.ones(2, "i1")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*], got int8[2] with strides (1,), writable, on cpu "
+        "(numpy.ndarray); try x.astype('float32')")
+refuses("none of two: complex", "total_either", lambda: Call(np.ones(2, "c8")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*], got complex64[2] with strides (1,), writable, on "
+        "cpu (numpy.ndarray); try x.real")
+refuses("no array for one of two", "total_either", lambda: Call([1]),
+        "argument 'x' is not an array: expected float32|float64[*], got list; try numpy.asarray(x, 'float32')", "tenon")
+refuses("None for one of two", "total_either", lambda: Call(None),
+        "argument 'x' is None: expected float32|float64[*]; pass an array", "tenon")
+refuses("one of two, with too many axes", "total_either", lambda: Call(f8(2, 2)),
+        "argument 'x' has the wrong number of axes: expected float32|float64[*], got float64[2, 2] with strides (2, 1), "
+        "writable, on cpu (numpy.ndarray); reshape it")
+refuses("one of two, not aligned", "total_either", lambda: Call(at_offset(4, "f8", 2)),
+        "argument 'x' is not aligned: expected float32|float64[*], got float64[2] with strides (1,), writable, on cpu "
+        "(numpy.ndarray) at 4 bytes past a multiple of 8; try tenon.asdlpack(x, copy=True)")
+takes("one of two, aligned for the smaller one", "total_either", lambda: Call(at_offset(4, "f4", 2)), 0.0)
+refuses("one of two, read-only", "fill_either", lambda: Call(read_only(f4(3)), 2.0),
+        "argument 'x' is read-only: expected writable float32|int32[*], got float32[3] with strides (1,), read-only, on "
+        "cpu (numpy.ndarray); try x.copy()")
+refuses("no alternative of a set and another", "either_or_int", lambda: Call(np.ones(2, "i8")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*] or int32[*], got int64[2] with strides (1,), "
+        "writable, on cpu (numpy.ndarray); try x.astype('float64')")
+refuses("two of two, where they must be of one", "dot_either", lambda: Call(f4(3), f8(3)),
+        "tenon: dtype: this function does not take such element types together, got float32, float64")
+refuses("what the function itself does not take", "length_of_float", lambda: Call(np.ones(3, "i4")),
+        "tenon: dtype: this function takes float32 or float64, got int32")
+takes("what the function itself takes", "length_of_float", lambda: Call(f8(3)), 3)
+for given, made in {"f4": "float32", "f8": "float64", "i1": "float32", "i4": "float64", "f2": "float32"}.items():
+    takes(f"the first that holds it: {given}", "converted_either", lambda given=given: Call(np.ones(2, given)), made)
+for given, made in {"i1": "float32", "i4": "float32", "f8": "float32"}.items():
+    takes(f"the first that holds it, or narrower: {given}", "narrowed_either",
+          lambda given=given: Call(np.ones(2, given)), made)
+takes("itself before others", "narrowed_either", lambda: Call(np.ones(2, "i2")), "int16")
+refuses("none that holds it", "converted_either", lambda: Call(np.ones(2, "c8")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*], or convertible, got complex64[2] with strides "
+        "(1,), writable, on cpu (numpy.ndarray); try x.real")
+takes("another order of the same type", "strides_either", lambda: Call(f8(3, 2).T), [3, 1, 64])
+takes("another order and type of two", "strides_either", lambda: Call(np.ones((3, 2), "i4").T), [3, 1, 64])
+
 # --- conversions -----------------------------------------------------------------------------------------------------
 
 takes("no conversion needed", "first_converted", lambda: Call(f4(3) + 1), 1.0)
@@ -389,6 +476,17 @@ takes("another dtype and order", "strides_c", lambda: Call(f8(3, 2).T), [3, 1])
 takes("another dtype in the right order", "strides_c", lambda: Call(f8(2, 3)), [3, 1])
 takes("column-major memory", "strides_f", lambda: Call(f4(2, 3)), [1, 2])
 takes("column-major memory of another dtype", "strides_f", lambda: Call(f8(2, 3)), [1, 2])
+takes("either order as it is", "strides_any", lambda: Call(f4(2, 3).T), [1, 3])
+takes("another dtype in either order", "strides_any", lambda: Call(f8(2, 3).T), [1, 3])
+takes("neither order, converted", "strides_any", lambda: Call(f4(2, 6)[:, ::2]), [3, 1])
+takes("another order of any dtype", "strides_untyped", lambda: Call(np.ones((3, 2), "u2").T), [3, 1, 16])
+takes("the order it has, of any dtype", "strides_untyped", lambda: Call(np.ones((2, 3), "f8")), [3, 1, 64])
+takes("column-major memory of any dtype", "strides_untyped_f", lambda: Call(np.ones((2, 3), "c8")), [1, 2, 64])
+refuses("no conversion of axes, of any dtype", "strides_untyped", lambda: Call(f8(2)),
+        "argument 'x' has the wrong number of axes: expected C-contiguous any[*, *], or convertible, got float64[2] with "
+        "strides (1,), writable, on cpu (numpy.ndarray); reshape it")
+takes("another order of PyTorch's", "strides_untyped", lambda: Call(torch().ones((3, 2), dtype=torch().bfloat16).t()),
+      [3, 1, 16], "numpy", "torch")
 refuses("no conversion of axes", "first_converted", lambda: Call(f8(2, 2)),
         "argument 'x' has the wrong number of axes: expected float32[*], or convertible with narrowing, got float64[2, 2] with strides "
         "(2, 1), writable, on cpu (numpy.ndarray); reshape it")

@@ -1,6 +1,8 @@
 # tests/python/test_bound_conversions.py: what `convert` converts, and what it leaves to the author's word: nothing that would lose a part of a value.
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from bound_hazards import hazards, of_binder  # noqa: F401
 from real_support import need
@@ -96,6 +98,43 @@ def test_narrowing_is_the_authors_word(hazards, make):
     ):
         with pytest.raises(TypeError, match="has the wrong dtype: expected .*, or convertible with narrowing, got "):
             function(x)
+
+
+def quietly(function, x):
+    """NumPy and PyTorch warn when an imaginary part is dropped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(x)
+
+
+def test_loss_is_the_authors_word(hazards, make):
+    assert hazards.lossy_float32(make([1.1], "float64")) == pytest.approx(1.1)
+    assert hazards.lossy_uint8(make([1.75], "float32")) == 1
+    assert hazards.lossy_uint8(make([257], "int32")) == 1
+    assert quietly(hazards.lossy_float32, make([1 + 2j], "complex64")) == 1.0
+    assert quietly(hazards.lossy_uint8, make([3 + 2j], "complex64")) == 3
+
+
+def test_loss_only_where_nothing_of_a_set_can_hold_it(hazards, make):
+    assert hazards.lossy_either(make([1], "int16")) == "float32"
+    assert hazards.lossy_either(make([1], "int32")) == "int32"
+    assert hazards.lossy_either(make([1.5], "float64")) == "float32"
+    assert quietly(hazards.lossy_either, make([1 + 2j], "complex64")) == "float32"
+
+
+def test_an_overload_before_a_lossy_one_is_taken(of_binder, make):
+    assert of_binder.overloaded_lossy(make([1 + 2j], "complex64")) == "complex128"
+    assert of_binder.overloaded_lossy(make([1.5], "float64")) == "complex128"
+    assert of_binder.overloaded_lossy(make([1.5], "float32")) == "float32"
+
+
+def test_other_things_are_not_changed_with_any_loss(hazards):
+    numpy = need("numpy")
+    with pytest.raises(TypeError) as caught:
+        hazards.lossy_float32(numpy.ones((2, 2)))
+    assert str(caught.value) == (
+        "lossy_float32(): argument 'x' has the wrong number of axes: expected float32[*], or convertible with loss, got "
+        "float64[2, 2] with strides (2, 1), writable, on cpu (numpy.ndarray); reshape it")
 
 
 def test_the_words_say_what_is_converted(hazards):

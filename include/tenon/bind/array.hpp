@@ -11,6 +11,9 @@
 #include <utility>
 
 #include <tenon/bind/argument.hpp>
+#include <tenon/bind/one_of.hpp>
+#include <tenon/bind/place.hpp>
+#include <tenon/bind/visit.hpp>
 // What tenon/py.hpp has, but for the engine, which comes last of all.
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
@@ -23,15 +26,14 @@ namespace tenon {
 
 // --- properties -------------------------------------------------------------------------------------------
 
-/// Row-major or column-major memory without gaps; without either, any strides will do.
+/// Row-major or column-major memory without gaps, or either of them; without one of these, any strides will
+/// do.
 struct c_contiguous {};
 struct f_contiguous {};
+struct any_contiguous {};
 
-/// Where the memory must be. Without one of these: wherever plain code can read it (CPU, pinned, managed).
-struct cpu {};
-struct cuda {};
-struct rocm {};
-struct any_device {};
+// Where the memory must be: see place.hpp. Without one of those: wherever plain code can read it (CPU,
+// pinned, managed).
 
 /// What the address of the first element must be a multiple of.
 template <std::size_t Bytes>
@@ -46,6 +48,9 @@ struct aligned {
 struct convert {};
 /// Beside `convert`: into one of fewer digits, too (float64 to float32, int64 to int32).
 struct narrowing {};
+/// Beside `convert`: by whatever cast the library makes, which may drop a sign, a fraction, an imaginary
+/// part.
+struct lossy {};
 
 namespace bind {
 
@@ -66,53 +71,62 @@ inline constexpr std::size_t alignment_of<aligned<Bytes>> = aligned<Bytes>::byte
 template <class P, class... Among>
 inline constexpr bool is_one_of = (std::same_as<P, Among> || ...);
 template <class P>
-inline constexpr bool is_order = is_one_of<P, c_contiguous, f_contiguous>;
-template <class P>
-inline constexpr bool is_place = is_one_of<P, cpu, cuda, rocm, any_device>;
+inline constexpr bool is_order = is_one_of<P, c_contiguous, f_contiguous, any_contiguous>;
 template <class P>
 inline constexpr bool is_property =
-    is_order<P> || is_place<P> || alignment_of<P> != 0 || is_one_of<P, convert, narrowing>;
+    is_order<P> || is_place<P> || alignment_of<P> != 0 || is_one_of<P, convert, narrowing, lossy>;
 
 /// What `array<T, Extents, Props...>` asks of a tensor.
 template <class T, auto Extents, class... Props>
 struct constraints {
+    using shown = shown_as<T>;
     static_assert(
-        std::is_void_v<T> || element<T>,
+        std::is_void_v<shown> || element<T>,
         "tenon::array: the element type is not known to DLPack; specialise tenon::dtype_traits for it");
     static_assert(!std::same_as<std::remove_cv_t<T>, bool>,
                   "tenon::array<bool>: a C++ bool may hold nothing but 0 and 1; take tenon::bool8");
     static_assert(
-        std::is_void_v<T> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
+        std::is_void_v<shown> || viewable<T> || std::same_as<std::remove_cv_t<T>, bool>,
         "tenon::array: the size of this type is not that of its elements in memory; take const void");
-    static_assert(std::is_void_v<T> || !viewable<T> || addressable<T>,
+    static_assert(std::is_void_v<shown> || !viewable<T> || addressable<T>,
                   "tenon::array: elements of less than a byte may share bytes; take const void and a view "
                   "of it, or a type of whole bytes (__nv_fp4x2_e2m1)");
     static constexpr bool has_shape = requires { Extents.extents; };
     static_assert(has_shape || std::integral<decltype(Extents)>,
                   "tenon::array: the second argument is a rank or a tenon::shape<...>");
-    static_assert((is_property<Props> && ...),
-                  "tenon::array: not a property; there are c_contiguous, f_contiguous, cpu, cuda, rocm, "
-                  "any_device, aligned<N>, convert and narrowing");
+    static_assert(
+        (is_property<Props> && ...),
+        "tenon::array: not a property; there are c_contiguous, f_contiguous, any_contiguous, "
+        "aligned<N>, convert, narrowing, lossy, any_device and a name for each device (cpu, cuda, ...)");
     static_assert((0 + ... + int{is_order<Props>}) <= 1,
-                  "tenon::array: c_contiguous and f_contiguous contradict each other");
+                  "tenon::array: c_contiguous, f_contiguous and any_contiguous contradict each other");
     static_assert((0 + ... + int{is_place<Props>}) <= 1, "tenon::array: state one device only");
     static_assert((0 + ... + int{alignment_of<Props> != 0}) <= 1, "tenon::array: state one alignment only");
     static_assert(
         std::is_const_v<T> || !is_one_of<convert, Props...>,
         "tenon::array: convert needs a const element type; what is written to a converted copy would "
         "be lost");
-    static_assert(!std::is_void_v<T> || !is_one_of<convert, Props...>,
-                  "tenon::array: convert needs an element type to convert to");
+    static_assert(!std::is_void_v<T> || !is_one_of<convert, Props...> || (is_order<Props> || ...),
+                  "tenon::array: convert needs an element type or an order to convert to");
     static_assert(is_one_of<convert, Props...> || !is_one_of<narrowing, Props...>,
                   "tenon::array: narrowing says how far convert may go; state both");
+    static_assert(is_one_of<convert, Props...> || !is_one_of<lossy, Props...>,
+                  "tenon::array: lossy says how far convert may go; state both");
+    static_assert(!is_one_of<narrowing, Props...> || !is_one_of<lossy, Props...>,
+                  "tenon::array: lossy goes further than narrowing; state one of them");
+    static_assert(!std::is_void_v<T> || !(is_one_of<narrowing, Props...> || is_one_of<lossy, Props...>),
+                  "tenon::array: narrowing and lossy are about element types; there is none to convert to");
 
     template <class P>
     static constexpr bool has = is_one_of<P, Props...>;
 
-    static constexpr bool on_host = !(is_place<Props> || ...) || has<cpu>;
-    static constexpr conversions converting = has<narrowing> ? conversions::narrowing
-                                              : has<convert> ? conversions::safe
-                                                             : conversions::none;
+    static constexpr std::int32_t kind = (-1 + ... + (kind_of<Props> + 1));  // one is stated at most
+    static constexpr bool on_host = !(is_place<Props> || ...) || tenon::device(kind, 0).is_host_accessible();
+    static constexpr bool in_order = (is_order<Props> || ...);
+    static constexpr conversions converting = has<lossy>       ? conversions::lossy
+                                              : has<narrowing> ? conversions::narrowing
+                                              : has<convert>   ? conversions::safe
+                                                               : conversions::none;
 
     static constexpr int rank = [] {
         if constexpr (has_shape)
@@ -122,24 +136,25 @@ struct constraints {
     }();
     static_assert(rank >= dynamic_rank && rank <= max_rank, "tenon::array: no tensor has this many axes");
 
-    using window = std::conditional_t<on_host, view<T, rank>, device_view<T, rank>>;
+    using window = std::conditional_t<on_host, view<shown, rank>, device_view<shown, rank>>;
 
     static constexpr request wanted = [] {
         request r;
-        if constexpr (!std::is_void_v<T>) r.type = dtype_of<T>;
+        if constexpr (is_set<T>)
+            r.types = T::dtypes;
+        else if constexpr (!std::is_void_v<T>)
+            r.type = dtype_of<T>;
         r.rank = rank;
         if constexpr (has_shape) r.shape = Extents.extents;
         r.space = on_host && !has<cpu> ? memory_space::host : memory_space::any;
-        r.kind = has<cpu>    ? abi::device_code::cpu
-                 : has<cuda> ? abi::device_code::cuda
-                 : has<rocm> ? abi::device_code::rocm
-                             : -1;
-        r.order = has<c_contiguous>   ? memory_order::c
-                  : has<f_contiguous> ? memory_order::f
-                                      : memory_order::any;
+        r.kind = kind;
+        r.order = has<c_contiguous>     ? memory_order::c
+                  : has<f_contiguous>   ? memory_order::f
+                  : has<any_contiguous> ? memory_order::c_or_f
+                                        : memory_order::any;
         r.writable = !std::is_const_v<T>;
         std::size_t alignment = 1;
-        if constexpr (!std::is_void_v<T> && on_host) alignment = alignof(T);
+        if constexpr (!std::is_void_v<shown> && on_host) alignment = alignof(T);
         ((alignment = alignment_of<Props> > alignment ? alignment_of<Props> : alignment), ...);
         r.alignment = static_cast<std::uint32_t>(alignment);
         return r;
@@ -156,13 +171,29 @@ inline constexpr bind::shape_pattern<Extents...> shape{};
 
 namespace bind {
 
+[[nodiscard]] constexpr bool is_among(dtype type, std::span<const dtype> types) noexcept {
+    for (const dtype one : types)
+        if (one == type) return true;
+    return false;
+}
+/// The element types that `strong` allows are among those of `weak`.
+[[nodiscard]] constexpr bool implies_type(const request& strong, const request& weak) noexcept {
+    if (weak.type) return strong.type == weak.type;
+    if (weak.types.empty()) return true;
+    if (strong.type) return is_among(*strong.type, weak.types);
+    for (const dtype one : strong.types)
+        if (!is_among(one, weak.types)) return false;
+    return !strong.types.empty();
+}
 /// Whatever meets `strong` meets `weak`.
 [[nodiscard]] constexpr bool implies(const request& strong, const request& weak) noexcept {
-    if (weak.type && strong.type != weak.type) return false;
+    if (!implies_type(strong, weak)) return false;
     if (weak.rank != dynamic_rank && strong.rank != weak.rank) return false;
     for (std::size_t i = 0; i < weak.shape.size(); ++i)
         if (weak.shape[i] != any && (strong.shape.empty() || strong.shape[i] != weak.shape[i])) return false;
-    if (weak.order != memory_order::any && strong.order != weak.order) return false;
+    const bool is_in_order =
+        weak.order == memory_order::c_or_f ? strong.order != memory_order::any : strong.order == weak.order;
+    if (weak.order != memory_order::any && !is_in_order) return false;
     if (weak.kind != -1 && strong.kind != weak.kind) return false;
     if (weak.space == memory_space::host && !is_on_host(strong)) return false;
     return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
@@ -204,6 +235,7 @@ inline constexpr auto result_words =
 ///     array<const float, 2>                         two axes, float32; read-only memory will do
 ///     array<float, shape<any, 3>, c_contiguous>     rows of three, writable, without gaps
 ///     array<const void, dynamic_rank, any_device>   anything, anywhere
+///     array<const one_of<float, double>, 1>         float32 or float64: `visit` says which
 ///
 /// A parameter itself only borrows its memory, for the length of the call. Whatever is copied or moved from
 /// it keeps the memory, and may be kept: as a member, in a container, on another thread. Copies share what
@@ -282,21 +314,49 @@ public:
 
     /// All elements, side by side: row-major memory is promised by the type.
     [[nodiscard]] std::span<T> span() const noexcept
-        requires(!std::is_void_v<T> && stated::on_host && stated::template has<c_contiguous>)
+        requires(!std::is_void_v<typename stated::shown> && stated::on_host &&
+                 stated::template has<c_contiguous>)
     {
         return {this->data(), static_cast<std::size_t>(this->size())};
     }
     /// As of any view: an error when the memory turns out to have gaps.
     [[nodiscard]] auto span() const noexcept
-        requires(!std::is_void_v<T> && stated::on_host && !stated::template has<c_contiguous>)
+        requires(!std::is_void_v<typename stated::shown> && stated::on_host &&
+                 !stated::template has<c_contiguous>)
     {
         return window::span();
     }
     void span() const TENON_DELETED("a span needs typed elements in memory that the host can read");
+    /// All elements in the order they have in memory, which may be row-major or column-major: for what does
+    /// not ask where an element belongs.
+    [[nodiscard]] std::span<T> flat() const noexcept
+        requires(!std::is_void_v<typename stated::shown> && stated::on_host && stated::in_order)
+    {
+        return {this->data(), static_cast<std::size_t>(this->size())};
+    }
+    void flat() const TENON_DELETED("memory that may have gaps is not flat: state any_contiguous");
+
+    /// Calls `f` with the array as one of the element type it has, an `array<const float, ...>` say, and of
+    /// all else it states: see `tenon::visit`.
+    template <class F>
+        requires bind::is_set<T>
+    decltype(auto) visit(F&& f) const {
+        return bind::visiting<std::remove_reference_t<F>, array>::run(f, *this);
+    }
+    template <class F>
+    void visit(F&&) const TENON_DELETED("state the types, one_of<float, double>, or use dispatch_dtype");
 
 private:
     template <class, auto, class...>
     friend class array;
+    template <class, class...>
+    friend struct bind::visiting;
+
+    /// The same memory as an array of its element type: for `visit`, which has looked.
+    template <class Typed>
+    [[nodiscard]] Typed as_typed() const noexcept {
+        return Typed(bind::found{&ref_, source_, 0, memory_, lender_});
+    }
 
     /// What a copy shows, which keeps it.
     [[nodiscard]] bind::found share() const {
@@ -348,10 +408,21 @@ template <class U, int Rank, class T, auto Extents, class... Props>
     using element = std::conditional_t<std::is_void_v<U>, std::remove_cv_t<T>, U>;
     using made = typename fresh<element, Rank, Props...>::type;
     tenon::dtype type = x.dtype();
-    if constexpr (!std::is_void_v<element>) type = dtype_of<element>;
+    if constexpr (!std::is_void_v<shown_as<element>>) type = dtype_of<element>;
     return made(allocate_like(x.object(), x, sizes, type, made::wanted));
 }
 }  // namespace bind
+
+/// Calls `f` with the arrays, each that is of `one_of` several element types as an array of the one it has,
+/// with all else its type says: `array<const float, 2, c_contiguous>`. For several arrays these are all the
+/// combinations that `f` can be called with; a TypeError, thrown as `py::python_error`, names the types of
+/// another. What `f` returns is of one type, or arrays that differ in element type: those become an array of
+/// `one_of` these.
+template <class F, class... X>
+    requires((bind::is_array<X> && ...) && bind::are_open<X...>)
+decltype(auto) visit(F&& f, const X&... x) {
+    return bind::visiting<std::remove_reference_t<F>, X...>::run(f, x...);
+}
 
 /// A new, writable, uninitialised array where `x` is, in memory of its library: returned from the bound
 /// function it is an array of that library. It has `x`'s element type unless another is given, and its shape.

@@ -13,7 +13,7 @@
 namespace tenon::bind {
 
 /// How far an argument may be converted.
-enum class conversions : std::uint8_t { none, safe, narrowing };
+enum class conversions : std::uint8_t { none, safe, narrowing, lossy };
 
 /// Text of limited length that can be made at compile time.
 struct phrase {
@@ -43,9 +43,13 @@ struct phrase {
 [[nodiscard]] constexpr bool is_on_host(const request& r) noexcept {
     return r.space == memory_space::host || r.kind == abi::device_code::cpu;
 }
-/// What the elements need anyway where that reads them, and so is not said.
+/// What the elements need anyway where that reads them, and so is not said; those of a set at least.
 [[nodiscard]] constexpr std::uint32_t natural_alignment(const request& r) noexcept {
-    return r.type && is_on_host(r) ? r.type->alignment() : 1U;
+    if (!is_on_host(r)) return 1U;
+    if (r.type) return r.type->alignment();
+    std::uint32_t least = r.types.empty() ? 1U : r.types[0].alignment();
+    for (const dtype type : r.types) least = type.alignment() < least ? type.alignment() : least;
+    return least;
 }
 
 /// The element type by its name, or by its numbers when it has none.
@@ -61,15 +65,33 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
         << std::int64_t{type.lanes} << ")";
 }
 
+/// "float32", "float32|float64" or "any".
+constexpr void spell_types(phrase& out, const request& r) noexcept {
+    if (r.type) {
+        spell_type(out, *r.type);
+    } else if (r.types.empty()) {
+        out << "any";
+    } else {
+        for (std::size_t i = 0; i < r.types.size(); ++i) {
+            if (i != 0) out << "|";
+            spell_type(out, r.types[i]);
+        }
+    }
+}
+
+/// "C-contiguous ".
+constexpr void spell_order(phrase& out, memory_order order) noexcept {
+    if (order == memory_order::any) return;
+    if (order != memory_order::c_or_f) out << (order == memory_order::c ? "C-" : "F-");
+    out << "contiguous ";
+}
+
 /// The request in words, with a word more if what differs in element type or order is converted.
 [[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none) noexcept {
     phrase out;
     if (r.writable) out << "writable ";
-    if (r.order != memory_order::any) out << (r.order == memory_order::c ? "C-contiguous " : "F-contiguous ");
-    if (r.type)
-        spell_type(out, *r.type);
-    else
-        out << "any";
+    spell_order(out, r.order);
+    spell_types(out, r);
     out << "[";
     if (r.rank < 0 && r.shape.empty()) out << "...";
     const auto axes = r.shape.empty() ? static_cast<std::size_t>(r.rank < 0 ? 0 : r.rank) : r.shape.size();
@@ -90,6 +112,7 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
     if (r.alignment > natural_alignment(r)) out << ", aligned to " << std::int64_t{r.alignment} << " bytes";
     if (converts != conversions::none) out << ", or convertible";
     if (converts == conversions::narrowing) out << " with narrowing";
+    if (converts == conversions::lossy) out << " with loss";
     return out;
 }
 

@@ -4,6 +4,7 @@
 //   errc::refused      -> BufferError
 //   errc::malformed    -> tenon.MalformedError, which is a ValueError and a BufferError: a descriptor that
 //                         contradicts itself is a bad value, and consumers of DLPack expect BufferError
+//   errc::not_taken    -> TypeError: an element type that a function does not take
 //   errc::no_memory    -> MemoryError
 #pragma once
 

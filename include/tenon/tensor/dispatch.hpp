@@ -4,6 +4,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -136,12 +137,13 @@ template <class T = const void, int Rank = dynamic_rank, class... Fns>
 // --- element types ----------------------------------------------------------------------------------
 
 /// Calls `fn(std::type_identity<T>{})` with the first of `Ts` that is the tensor's element type. The calls
-/// must all return the same type.
+/// must all return the same type. An error, which Python sees as TypeError, says what is taken and what came.
 template <element First, element... Rest, class Fn>
 [[nodiscard]] auto dispatch_dtype(const tensor_ref& t, Fn fn) {
     using R = std::invoke_result_t<Fn&, std::type_identity<First>>;
+    static constexpr dtype taken[] = {dtype_of<First>, dtype_of<Rest>...};
     result<R> out =
-        refused("dtype", "none of the element types this function takes (type code)", t.dtype().code);
+        not_taken("this function takes", taken, std::size(taken), t.dtype()).of_shape(t.shape().data());
     const auto attempt = [&]<class T>(std::type_identity<T> tag) {
         if (t.dtype() != dtype_of<T>) return false;
         out = detail::call<R>(fn, tag);

@@ -100,9 +100,10 @@ template <class T, int Rank>
         wanted.type = dtype_of<T>;
         if (space == memory_space::host) wanted.alignment = alignof(T);
     }
-    if (auto ok = check(t, wanted); !ok) return ok;
+    if (auto ok = check(t, wanted); !ok) return ok.error().of_shape(t.shape().data());
     if (!std::is_void_v<T> && !addressable<T> && !t.is_subbyte_padded()) {
         return refused("dtype", "packed sub-byte elements have no address each")
+            .of_shape(t.shape().data())
             .with_advice("take the tensor untyped and unpack its bytes");
     }
     return {};

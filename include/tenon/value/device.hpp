@@ -12,6 +12,16 @@
 namespace tenon {
 
 struct device {
+private:  // first, or Clang could not tell below at compile time
+    /// One look at a set of bits instead of one comparison for each.
+    [[nodiscard]] constexpr bool is_one_of(auto... kinds) const noexcept {
+        constexpr auto bit = [](std::int32_t kind) {
+            return std::uint64_t{1} << static_cast<unsigned>(kind);
+        };
+        return static_cast<std::uint32_t>(type) < 64U && ((bit(kinds) | ...) & bit(type)) != 0;
+    }
+
+public:
     std::int32_t type = abi::device_code::cpu;
     std::int32_t id = 0;
 
@@ -49,15 +59,6 @@ struct device {
     }
     /// Work is ordered by streams that `__dlpack__(stream=...)` speaks of.
     [[nodiscard]] constexpr bool has_streams() const noexcept { return is_cuda() || is_rocm(); }
-
-private:
-    /// One look at a set of bits instead of one comparison for each.
-    [[nodiscard]] constexpr bool is_one_of(auto... kinds) const noexcept {
-        constexpr auto bit = [](std::int32_t kind) {
-            return std::uint64_t{1} << static_cast<unsigned>(kind);
-        };
-        return static_cast<std::uint32_t>(type) < 64U && ((bit(kinds) | ...) & bit(type)) != 0;
-    }
 };
 
 namespace detail {

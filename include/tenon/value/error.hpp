@@ -13,18 +13,22 @@
 
 namespace tenon {
 
+struct dtype;
+
 /// How a failure is classed, and therefore which Python exception it becomes.
 enum class errc : std::uint8_t {
     not_an_array,  ///< the object speaks no protocol: TypeError
     refused,       ///< well formed, but not expressible or not allowed here: BufferError
     malformed,     ///< the descriptor contradicts itself: ValueError (and BufferError)
+    not_taken,     ///< of an element type that the function does not take: TypeError
     no_memory,     ///< an allocation failed: MemoryError
 };
 
 /// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
-/// nothing; all texts are static. `got` and `wanted` are only meaningful when `detail` says so.
+/// nothing; all texts are static, and so are the `types`. `got` and `wanted` are only meaningful when
+/// `detail` says so: with `types`, a dtype's bits and how many there are.
 struct error {
-    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices };
+    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices, types };
 
     errc code;
     detail_kind detail;
@@ -35,6 +39,9 @@ struct error {
     const char* advice;   ///< what the user can do, or null
     std::int64_t got;
     std::int64_t wanted;
+    const dtype* types;  ///< the element types that are taken, or null
+    const void* about;   ///< where the shape of the tensor at fault is stored (`t.shape().data()`), or null:
+                        ///< to find it among several, and never to be read
 
     /// The whole sentence: which tensor, field, axis, problem, what came, what was expected, what to do.
     [[nodiscard]] TENON_API std::string message() const;
@@ -47,6 +54,11 @@ struct error {
     TENON_COLD [[nodiscard]] constexpr error at_axis(std::size_t number) const noexcept {
         error e = *this;
         e.axis = static_cast<std::int32_t>(number);
+        return e;
+    }
+    TENON_COLD [[nodiscard]] constexpr error of_shape(const std::int64_t* storage) const noexcept {
+        error e = *this;
+        e.about = storage;
         return e;
     }
     TENON_COLD [[nodiscard]] constexpr error with_advice(const char* text) const noexcept {
@@ -67,6 +79,9 @@ struct error {
                                       device wanted) noexcept;
 [[nodiscard]] TENON_API error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept;
+/// The element type is none of `count` others, which are static: `problem` is followed by their names.
+[[nodiscard]] TENON_API error not_taken(const char* problem, const dtype* types, std::size_t count,
+                                        dtype got) noexcept;
 [[nodiscard]] TENON_API error out_of_memory(const char* field) noexcept;
 
 template <class T>

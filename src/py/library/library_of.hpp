@@ -115,7 +115,7 @@ bool is_any_base(PyTypeObject* type, Fn&& fn) {
         way = wants_cuda ? known->to_cuda : wanted.kind <= abi::device_code::cpu ? known->to_host : way;
     else if (field == "strides" && wanted.order == memory_order::f)
         way = known->to_f;
-    else if (field == "strides" && wanted.order == memory_order::c)
+    else if (field == "strides" && wanted.order != memory_order::any)
         way = known->to_c;
     else if (field == "flags" || field == "strides")
         way = known->to_writable;

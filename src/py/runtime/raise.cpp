@@ -4,7 +4,7 @@
 namespace tenon::py {
 
 TENON_INLINE PyObject* exception_type(errc code) noexcept {
-    if (code == errc::not_an_array) return PyExc_TypeError;
+    if (code == errc::not_an_array || code == errc::not_taken) return PyExc_TypeError;
     if (code == errc::refused) return PyExc_BufferError;
     if (code == errc::no_memory) return PyExc_MemoryError;
     interpreter* const here = interpreter::current();

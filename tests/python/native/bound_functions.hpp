@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <complex>
+#include <concepts>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -46,6 +48,7 @@ inline float exactly(array<const float, tenon::shape<2, 3>> x) { return x(1, 2);
 inline double scalar(array<const double, 0> x) { return x(); }
 inline float last_c(array<const float, 2, tenon::c_contiguous> x) { return x.span().back(); }
 inline float last_f(array<const float, 2, tenon::f_contiguous> x) { return x.data()[x.size() - 1]; }
+inline float last_in_memory(array<const float, 2, tenon::any_contiguous> x) { return x.flat().back(); }
 inline std::int64_t length_aligned(array<const float, 1, tenon::aligned<64>> x) { return x.size(); }
 inline void fill(array<float, 1> x, float value) {
     for (float& v : x) v = value;
@@ -110,6 +113,17 @@ inline auto copied_on_cuda(array<const float, 1, tenon::cuda> x) {
     return out;
 }
 inline auto on_rocm(array<float, 1, tenon::rocm> x) { return seen(x); }
+inline auto on_trn(array<const float, 1, tenon::trn> x) { return seen(x); }
+inline auto on_ascend(array<const float, 1, tenon::ascend> x) { return seen(x); }
+inline auto on_metal(array<const float, 1, tenon::metal> x) {
+    const auto [dtype, shape, strides, device, address, stream] = seen(x);
+    return std::tuple(dtype, device, x.byte_offset());
+}
+/// Memory of a device that plain code can read.
+template <class Place>
+double total_on(array<const float, 2, Place> x) {
+    return total_2d(x);
+}
 inline auto anywhere(array<const void, tenon::dynamic_rank, tenon::any_device> x) { return seen(x); }
 
 // --- several, or none -------------------------------------------------------------------------------------
@@ -178,6 +192,88 @@ inline double total_of_when_told(const std::vector<array<const double, 1>>& xs) 
 inline bool is_waiting() { return the_gate.is_waiting(); }
 inline void tell() { the_gate.open(); }
 
+// --- one of several element types -------------------------------------------------------------------------
+
+using tenon::one_of;
+using floats = one_of<float, double>;
+
+inline double total_either(array<const floats, 1> x) {
+    return x.visit([](const auto& typed) {
+        double sum = 0;
+        for (const auto v : typed) sum += static_cast<double>(v);
+        return sum;
+    });
+}
+/// What comes back has the element type of what came in.
+inline auto twice(array<const one_of<float, double, std::int32_t>, 1> x) {
+    return x.visit([](const auto& typed) {
+        auto out = tenon::empty_like(typed);
+        for (std::int64_t i = 0; i < out.size(); ++i) out(i) = typed(i) + typed(i);
+        return out;
+    });
+}
+inline array<floats, 1> halves(array<const one_of<float, double, std::int32_t>, 1> x) {
+    return x.visit([](const auto& typed) -> array<floats, 1> {
+        using T = std::remove_cvref_t<decltype(typed(0))>;
+        auto out = tenon::empty_like<std::conditional_t<std::is_same_v<T, float>, float, double>>(typed);
+        for (std::int64_t i = 0; i < out.size(); ++i)
+            out(i) = static_cast<std::remove_reference_t<decltype(out(0))>>(typed(i)) / 2;
+        return out;
+    });
+}
+inline auto empty_either(array<const floats, 1> x) { return tenon::empty_like(x); }
+inline void fill_either(array<one_of<float, std::int32_t>, 1> x, double value) {
+    x.visit([&](auto typed) {
+        for (auto& v : typed) v = static_cast<std::remove_reference_t<decltype(v)>>(value);
+    });
+}
+/// Of the same element type.
+inline double dot_either(array<const floats, 1> x, array<const floats, 1> y) {
+    const auto dot = []<class T>(array<const T, 1> a, array<const T, 1> b) {
+        double sum = 0;
+        for (std::int64_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a(i) * b(i));
+        return sum;
+    };
+    return tenon::visit(dot, x, y);
+}
+/// Of any two, and one that is known.
+inline void add_either(array<const floats, 1> x, array<const one_of<float, std::int32_t>, 1> y,
+                       array<double, 1> out) {
+    const auto add = [](const auto& a, const auto& b, const auto& sum) {
+        for (std::int64_t i = 0; i < sum.size(); ++i)
+            sum(i) = static_cast<double>(a(i)) + static_cast<double>(b(i));
+    };
+    tenon::visit(add, x, y, out);
+}
+/// It takes less than the parameter states.
+inline std::int64_t length_of_float(array<const one_of<float, double, std::int32_t>, 1> x) {
+    return x.visit([]<std::floating_point T>(array<const T, 1> typed) { return typed.size(); });
+}
+inline std::string converted_either(array<const floats, 1, tenon::convert> x) {
+    return tenon::name(x.dtype());
+}
+inline std::string narrowed_either(
+    array<const one_of<float, std::int16_t>, 1, tenon::convert, tenon::narrowing> x) {
+    return tenon::name(x.dtype());
+}
+inline ints strides_either(array<const floats, 2, tenon::c_contiguous, tenon::convert> x) {
+    return {x.stride(0), x.stride(1), x.dtype().bits};
+}
+inline std::size_t either_or_int(std::variant<array<const floats, 1>, array<const std::int32_t, 1>> x) {
+    return x.index();
+}
+inline double total_of_either(const std::vector<array<const floats, 1>>& xs) {
+    double sum = 0;
+    for (const auto& x : xs) sum += total_either(x);
+    return sum;
+}
+inline std::string device_of_either(array<const floats, 1, tenon::cuda> x) {
+    return x.visit([](const auto& typed) {
+        return tenon::name(tenon::dtype_of<typename std::remove_cvref_t<decltype(typed)>::element_type>) +
+               " on " + typed.device_name();
+    });
+}
+
 // --- conversions ------------------------------------------------------------------------------------------
 
 inline float first_converted(array<const float, 1, tenon::convert, tenon::narrowing> x) { return x(0); }
@@ -186,6 +282,15 @@ inline ints strides_c(array<const float, 2, tenon::c_contiguous, tenon::convert,
 }
 inline ints strides_f(array<const float, 2, tenon::f_contiguous, tenon::convert, tenon::narrowing> x) {
     return {x.stride(0), x.stride(1)};
+}
+inline ints strides_any(array<const float, 2, tenon::any_contiguous, tenon::convert, tenon::narrowing> x) {
+    return {x.stride(0), x.stride(1)};
+}
+inline ints strides_untyped(array<const void, 2, tenon::c_contiguous, tenon::convert> x) {
+    return {x.stride(0), x.stride(1), x.dtype().bits};
+}
+inline ints strides_untyped_f(array<const void, 2, tenon::f_contiguous, tenon::convert> x) {
+    return {x.stride(0), x.stride(1), x.dtype().bits};
 }
 inline double total_of_converted(const std::vector<array<const double, 1, tenon::convert>>& xs) {
     double sum = 0;

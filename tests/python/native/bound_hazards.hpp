@@ -58,6 +58,12 @@ inline float narrowed_float32(array<const float, 1, tenon::convert, tenon::narro
 inline std::int64_t narrowed_int16(array<const std::int16_t, 1, tenon::convert, tenon::narrowing> x) {
     return x(0);
 }
+inline float lossy_float32(array<const float, 1, tenon::convert, tenon::lossy> x) { return x(0); }
+inline std::int64_t lossy_uint8(array<const std::uint8_t, 1, tenon::convert, tenon::lossy> x) { return x(0); }
+inline std::string lossy_either(
+    array<const tenon::one_of<float, std::int32_t>, 1, tenon::convert, tenon::lossy> x) {
+    return tenon::name(x.dtype());
+}
 inline std::int64_t as_int32(array<const std::int32_t, 1, tenon::convert> x) { return x(0); }
 inline std::int64_t as_uint8(array<const std::uint8_t, 1, tenon::convert> x) { return x(0); }
 inline std::tuple<double, double> as_complex(array<const std::complex<double>, 1, tenon::convert> x) {

@@ -39,12 +39,21 @@ inline void bind_all(binder::module_& m) {
     m.def("as_float64", &as_float64, "x"_a);
     m.def("as_float32", &as_float32, "x"_a);
     m.def("narrowed_float32", &narrowed_float32, "x"_a);
+    m.def("lossy_float32", &lossy_float32, "x"_a);
+    m.def("lossy_uint8", &lossy_uint8, "x"_a);
+    m.def("lossy_either", &lossy_either, "x"_a);
     m.def("narrowed_int16", &narrowed_int16, "x"_a);
     m.def("as_int32", &as_int32, "x"_a);
     m.def("as_uint8", &as_uint8, "x"_a);
     m.def("as_complex", &as_complex, "x"_a);
     m.def("listed_float64", &listed_float64, "xs"_a);
     m.def("either_converted", &either_converted, "x"_a);
+    m.def(
+        "overloaded_lossy", [](array<const std::complex<double>, 1, tenon::convert>) { return "complex128"; },
+        "x"_a);
+    m.def(
+        "overloaded_lossy", [](array<const float, 1, tenon::convert, tenon::lossy>) { return "float32"; },
+        "x"_a);
     m.def("overloaded", [](array<const float, 1, tenon::convert>) { return "float32"; }, "x"_a);
     m.def("overloaded", [](array<const double, 1, tenon::convert>) { return "float64"; }, "x"_a);
     m.def(
