@@ -263,6 +263,7 @@ struct loader {
     [[nodiscard]] loading load(PyObject* obj, const parameter_type& type, bool may_convert,
                                note_ptr& why) const noexcept {
         a.type_ = &type;
+        a.given_ = obj;
         if (type.accepts_none && obj == Py_None) return loading::done;
         loading reached = loading::refused;
         for (a.index_ = 0; a.index_ < type.count; ++a.index_) {
@@ -343,6 +344,25 @@ struct loader {
         tenon::detail::release(memory);
     }
 
+    /// The name of an axis; null when it has none, or there is no array.
+    [[nodiscard]] const char* name_of_axis(std::size_t axis) const noexcept {
+        const char* const* const names = has_names() ? spec().names : nullptr;
+        return names != nullptr ? names[axis] : nullptr;
+    }
+    [[nodiscard]] extents shape() const noexcept { return a.found_->shape(); }
+    /// An array is in the room, and states names.
+    [[nodiscard]] bool has_names() const noexcept {
+        return is_array() && a.found_ != nullptr && spec().names != nullptr;
+    }
+    /// Notes that an axis has another extent than one of the same name.
+    void note_unrelated(std::size_t axis, const related_axis& other) const noexcept {
+        const std::int64_t got = a.got_.shape(axis);
+        note_ptr why = note_of_array(
+            a.given_, refused("shape", "another extent of the same name", got, other.extent).at_axis(axis));
+        if (why) why->related = other;
+        add_note(std::move(why), *a.type_);
+    }
+
     /// The second look at what is borrowed; raises when it has changed.
     [[nodiscard]] sight look() const noexcept {
         const sight seen = look_now();
@@ -407,6 +427,19 @@ private:
         a.ran_code_ = a.ran_code_ || a.got_.ran_code;
         return reached ? loading::done : refuse_import(obj, why);
     }
+    /// What was noted of an array that does not fit. Null when there is no memory for it.
+    [[nodiscard]] note_ptr note_of_array(PyObject* obj, const error& fault) const noexcept {
+        note_ptr why = note_of(obj, spec());
+        if (!why) return why;
+        why->is_array = true;
+        why->fault = fault;
+        why->read_only = a.got_.is_read_only();
+        why->dtype = a.got_.dtype();
+        why->device = a.got_.device();
+        why->shape = axes(a.got_.shape());
+        why->strides = axes(a.got_.strides());
+        return why;
+    }
     /// Notes what was imported as unmet: for the first alternative, unless a later one has the element type.
     /// Where it is converted, what differs in element type or order is at fault only if nothing else is: the
     /// library was asked for a conversion and refused, or it would have lost a part of the values.
@@ -423,16 +456,8 @@ private:
         const auto others = spec().converting != conversions::none
                                 ? check(a.got_, without_conversion(spec().wanted))
                                 : result<void>();
-        why = note_of(obj, spec());
-        if (!why) return;
-        why->is_array = true;
-        why->fault = others ? met.error() : others.error();
-        why->relaxed = !others;
-        why->read_only = a.got_.is_read_only();
-        why->dtype = a.got_.dtype();
-        why->device = a.got_.device();
-        why->shape = axes(a.got_.shape());
-        why->strides = axes(a.got_.strides());
+        why = note_of_array(obj, others ? met.error() : others.error());
+        if (why) why->relaxed = !others;
     }
     /// What was noted is the reason as long as this refuses.
     [[nodiscard]] loading load_converted(PyObject* obj) const noexcept try {
@@ -565,6 +590,38 @@ TENON_COLD [[nodiscard]] inline bool make_sure(std::span<const loaded> arguments
                 worst = std::max(worst, loader{*one.ours}.look());
         if (worst != sight::unclear) return worst == sight::same;
     }
+}
+
+/// The first axis of those before this one that has the name.
+[[nodiscard]] inline std::optional<related_axis> axis_named(std::string_view name, const loaded* arguments,
+                                                            unsigned argument, std::size_t axis) noexcept {
+    for (unsigned i = 0; i <= argument; ++i) {
+        if (arguments[i].ours == nullptr || !loader{*arguments[i].ours}.has_names()) continue;
+        const loader room{*arguments[i].ours};
+        const extents shape = room.shape();
+        const std::size_t end = i == argument ? axis : shape.size();
+        for (std::size_t k = 0; k < end; ++k) {
+            const char* const other = room.name_of_axis(k);
+            if (other != nullptr && name == other) return related_axis{other, shape[k], i, k};
+        }
+    }
+    return std::nullopt;
+}
+
+TENON_INLINE int find_unrelated(const loaded* arguments, unsigned count) noexcept {
+    for (unsigned i = 0; i < count; ++i) {
+        if (arguments[i].ours == nullptr || !loader{*arguments[i].ours}.has_names()) continue;
+        const loader room{*arguments[i].ours};
+        const extents shape = room.shape();
+        for (std::size_t k = 0; k < shape.size(); ++k) {
+            const char* const name = room.name_of_axis(k);
+            const auto first = name != nullptr ? axis_named(name, arguments, i, k) : std::nullopt;
+            if (!first || first->extent == shape[k]) continue;
+            room.note_unrelated(k, *first);
+            return static_cast<int>(i);
+        }
+    }
+    return -1;
 }
 
 TENON_INLINE bool settle_all(const loaded* arguments, unsigned count) noexcept {

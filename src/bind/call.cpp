@@ -56,9 +56,9 @@ TENON_INLINE void add_overload(std::vector<overload>& all, overload&& added) {
 }
 
 TENON_INLINE bool raise_noted(const char* function, std::span<const parameter> parameters,
-                              PyObject* const* values) noexcept try {
+                              PyObject* const* values, std::span<const parameter> all) noexcept try {
     explainer notes(true);
-    refusal why = why_not_values(notes, parameters, values);
+    refusal why = why_not_values(notes, parameters, values, all);
     return PyErr_Occurred() != nullptr || raise_for_one(function != nullptr ? function : "", std::move(why));
 } catch (...) {
     py::raise_caught();

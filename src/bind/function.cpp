@@ -160,7 +160,7 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
 TENON_INLINE void raise_refused(const function_record& function, std::size_t index, PyObject* obj) noexcept
     try {
     const bind::parameter& asked = function.parameters[index];
-    if (bind::raise_noted(function.name.c_str(), {&asked, 1}, &obj)) return;
+    if (bind::raise_noted(function.name.c_str(), {&asked, 1}, &obj, function.parameters)) return;
     const std::string& annotation = function.annotations[index];
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);

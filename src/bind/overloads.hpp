@@ -15,13 +15,6 @@ namespace tenon::bind {
     return p.type != nullptr && p.type->kind != parameter_kind::foreign;
 }
 
-/// The name of a parameter, or what the binders call one without: "arg0", `self` not counted.
-[[nodiscard]] inline std::string name_of(std::span<const parameter> parameters, std::size_t i) {
-    if (parameters[i].name != nullptr) return parameters[i].name;
-    const bool has_self = parameters[0].name != nullptr && parameters[0].name == std::string_view("self");
-    return "arg" + std::to_string(i - (has_self ? 1U : 0U));
-}
-
 /// The arguments of a call, as a vectorcall has them.
 struct call_arguments {
     PyObject* const* values;
@@ -69,9 +62,10 @@ struct call_arguments {
     return {};
 }
 
-/// Why the values, one for each parameter and null where one is missing, do not fit.
+/// Why the values, one for each parameter and null where one is missing, do not fit. `all` are those of the
+/// function.
 [[nodiscard]] inline refusal why_not_values(explainer& notes, std::span<const parameter> parameters,
-                                            PyObject* const* values) {
+                                            PyObject* const* values, std::span<const parameter> all) {
     refusal out;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const parameter& p = parameters[i];
@@ -80,7 +74,7 @@ struct call_arguments {
         if (values[i] == nullptr)
             out.text = who + " is missing";
         else if (is_ours(p))
-            out = notes.why_not(values[i], *p.type, {who, name});
+            out = notes.why_not(values[i], *p.type, {who, name, all});
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
     }
     return out;
@@ -138,7 +132,7 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         std::vector<PyObject*> values(known[i].size(), nullptr);
         refusal why{place(given, known[i], values.data(), skipped), {}};
-        if (why.text.empty()) why = why_not_values(notes, known[i], values.data());
+        if (why.text.empty()) why = why_not_values(notes, known[i], values.data(), known[i]);
         if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
         concerns_arrays = concerns_arrays || std::ranges::any_of(known[i], is_ours);
         if (count == 1) return raise_for_one(listed.function, std::move(why));

@@ -14,6 +14,14 @@ namespace tenon::bind {
 
 // --- notes ------------------------------------------------------------------------------------------------
 
+/// An axis of an argument, counted from 0, whose extent has a name.
+struct related_axis {
+    const char* name = nullptr;
+    std::int64_t extent = 0;
+    unsigned argument = 0;
+    std::size_t axis = 0;
+};
+
 /// One refusal. Dropping it may run code of others.
 struct note {
     note* next = nullptr;
@@ -28,6 +36,7 @@ struct note {
     tenon::dtype dtype = {};
     tenon::device device = {};
     axes shape = {}, strides = {};
+    related_axis related = {};  ///< if it has a name: the one that is of another extent than the one at fault
 };
 using note_ptr = std::unique_ptr<note>;
 
@@ -191,15 +200,23 @@ struct refusal {
     py::ref cause = {};
 };
 
+/// The name of a parameter, or what the binders call one without: "arg0", `self` not counted.
+[[nodiscard]] inline std::string name_of(std::span<const parameter> parameters, std::size_t i) {
+    if (parameters[i].name != nullptr) return parameters[i].name;
+    const bool has_self = parameters[0].name != nullptr && parameters[0].name == std::string_view("self");
+    return "arg" + std::to_string(i - (has_self ? 1U : 0U));
+}
+
 /// What a sentence is about.
 struct subject {
-    std::string who;   ///< what it begins with: "argument 'xs', item 0"
-    std::string name;  ///< what the advice calls the array: "xs[0]"
+    std::string who;                          ///< what it begins with: "argument 'xs', item 0"
+    std::string name;                         ///< what the advice calls the array: "xs[0]"
+    std::span<const parameter> parameters{};  ///< those of the function
 
     /// How a sentence begins that goes on with what is wrong.
     [[nodiscard]] std::string beginning() const { return who + (name.ends_with(']') ? ", " : " "); }
     [[nodiscard]] subject item(const std::string& where) const {
-        return {who + ", item " + where, name + "[" + where + "]"};
+        return {who + ", item " + where, name + "[" + where + "]", parameters};
     }
 };
 
@@ -224,6 +241,15 @@ struct subject {
     wanted.types = {};
     wanted.order = memory_order::any;
     return wanted;
+}
+
+/// " (n = 3, as argument 'x' has on axis 0)": what an extent must be that has a name.
+[[nodiscard]] inline std::string words_of(const related_axis& other, const subject& about) {
+    std::string who;
+    if (other.argument < about.parameters.size())
+        who = "argument " + quoted(name_of(about.parameters, other.argument));
+    return std::string(" (") + other.name + " = " + std::to_string(other.extent) + ", as " +
+           (who == about.who || who.empty() ? "it" : who) + " has on axis " + std::to_string(other.axis) + ")";
 }
 
 /// A note in words.
@@ -251,6 +277,7 @@ struct subject {
         begin(found.complaint);
         if (field == "device" && wanted.space == memory_space::host && wanted.kind < 0)
             out.text += n.spec->converting != conversions::none ? ", in host memory" : " in host memory";
+        if (n.related.name != nullptr) out.text += words_of(n.related, about);
         out.text += ", got " + what_came(n);
         if (field == "data") {
             const std::uint32_t least = is_of_set ? n.dtype.alignment() : 1U;
@@ -336,7 +363,7 @@ private:
         for (const note* n = notes_; n != nullptr; n = n->next)
             for (unsigned i = 0; i < type.count; ++i)
                 if (n->type == type.parts[i])
-                    return in_words(*n, {about.who + ", an item", about.name + "[...]"});
+                    return in_words(*n, {about.who + ", an item", about.name + "[...]", about.parameters});
         return {};
     }
     /// What speaks against the first of several kinds of parameter that the object may have been meant for,

@@ -20,6 +20,7 @@ struct parameter_spec {
     conversions converting = conversions::none;
     const char* words = "";   ///< the parameter, as signatures and messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
+    const char* const* names = nullptr;  ///< of extents that other parameters have, too: one for each axis, or null
 };
 
 enum class parameter_kind : std::uint8_t {
@@ -39,6 +40,13 @@ struct parameter_type {
     std::uint8_t count = 0;                        ///< of specs or parts
     const parameter_spec* const* specs = nullptr;  ///< the first that fits is taken
     const parameter_type* const* parts = nullptr;
+
+    /// It has extents that are related to others by a name.
+    [[nodiscard]] constexpr bool relates() const noexcept {
+        for (unsigned i = 0; specs != nullptr && i < count; ++i)
+            if (specs[i]->names != nullptr) return true;
+        return false;
+    }
 };
 
 // --- what comes of an argument ----------------------------------------------------------------------------
@@ -109,6 +117,7 @@ private:
     unsigned index_ = 0;
     const tensor_ref* found_ = nullptr;
     PyObject* source_ = nullptr;
+    PyObject* given_ = nullptr;  ///< what was to be loaded
     const parameter_type* type_ = nullptr;
     PyObject* converted_ = nullptr;  ///< what the array is borrowed from instead: a reference of its own
     held* shared_ = nullptr;         ///< what copies of the array hold that outlive the call, maybe: a share
@@ -127,6 +136,9 @@ struct loaded {
 /// Before the function runs, when all arguments have been loaded, in this order: settles them, and looks at
 /// the borrowed ones again if it must. False with an exception set.
 [[nodiscard]] TENON_API bool settle_all(const loaded* arguments, unsigned count) noexcept;
+/// The first argument, counted from 0, with an extent that has the same name as another one of another size:
+/// why it does not fit is noted. -1 when there is none. Before they are settled.
+[[nodiscard]] TENON_API int find_unrelated(const loaded* arguments, unsigned count) noexcept;
 
 /// An array that keeps what it shows, or a tensor: for those inside of lists, tuples and dicts, whose items
 /// may go away while the function runs. As `argument::load`, settled at once.

@@ -13,6 +13,7 @@
 #include <tenon/bind/argument.hpp>
 #include <tenon/bind/one_of.hpp>
 #include <tenon/bind/place.hpp>
+#include <tenon/bind/shape.hpp>
 #include <tenon/bind/visit.hpp>
 // What tenon/py.hpp has, but for the engine, which comes last of all.
 #include <tenon/py/import.hpp>
@@ -53,15 +54,6 @@ struct narrowing {};
 struct lossy {};
 
 namespace bind {
-
-/// Extents, each a number or `any`.
-template <std::int64_t... Extents>
-struct shape_pattern {
-    static_assert(((Extents >= any) && ...), "tenon::shape: an extent is a number or tenon::any");
-    static constexpr int rank = static_cast<int>(sizeof...(Extents));
-    static constexpr std::array<std::int64_t, sizeof...(Extents)> extents{Extents...};
-    friend constexpr bool operator==(shape_pattern, shape_pattern) noexcept = default;
-};
 
 template <class P>
 inline constexpr std::size_t alignment_of = 0;
@@ -138,6 +130,11 @@ struct constraints {
 
     using window = std::conditional_t<on_host, view<shown, rank>, device_view<shown, rank>>;
 
+    static constexpr const char* const* names = [] {
+        if constexpr (has_shape) return Extents.has_names ? Extents.names.data() : nullptr;
+        return static_cast<const char* const*>(nullptr);
+    }();
+
     static constexpr request wanted = [] {
         request r;
         if constexpr (is_set<T>)
@@ -162,10 +159,6 @@ struct constraints {
 };
 
 }  // namespace bind
-
-/// A shape for `array`: `shape<any, 3>` is any number of rows of three.
-template <std::int64_t... Extents>
-inline constexpr bind::shape_pattern<Extents...> shape{};
 
 // --- arrays -----------------------------------------------------------------------------------------------
 
@@ -222,10 +215,12 @@ public:
 
 /// The words for what `Stated` asks: one text for each of the types, as long as it is.
 template <class Stated, conversions How = conversions::none>
-inline constexpr auto parameter_words = words<spell(Stated::wanted, How).size>(spell(Stated::wanted, How));
+inline constexpr auto parameter_words =
+    words<spell(Stated::wanted, How, Stated::names).size>(spell(Stated::wanted, How, Stated::names));
 template <class Stated>
 inline constexpr auto result_words =
-    words<spell(as_result(Stated::wanted)).size>(spell(as_result(Stated::wanted)));
+    words<spell(as_result(Stated::wanted), conversions::none, Stated::names).size>(
+        spell(as_result(Stated::wanted), conversions::none, Stated::names));
 
 }  // namespace bind
 
@@ -251,7 +246,7 @@ public:
     static constexpr const auto& spelled = bind::parameter_words<stated, stated::converting>;
     static constexpr const auto& spelled_result = bind::result_words<stated>;
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
-                                               bind::parameter_words<stated>.text};
+                                               bind::parameter_words<stated>.text, stated::names};
     static constexpr int rank = stated::rank;
 
     /// Holds nothing and has no elements, as an array that was moved from.

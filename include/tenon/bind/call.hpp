@@ -80,9 +80,9 @@ TENON_API void remember_types(const void* record, const parameter_type* const* t
 /// Drops what was noted while no call looks at notes.
 TENON_API void forget_notes() noexcept;
 /// Raises TypeError with the reason that was noted for one of these values, by which the only overload of the
-/// function has been refused. False when none was.
+/// function, which has `all` these parameters, has been refused. False when none was.
 [[nodiscard]] TENON_API bool raise_noted(const char* function, std::span<const parameter> parameters,
-                                         PyObject* const* values) noexcept;
+                                         PyObject* const* values, std::span<const parameter> all) noexcept;
 
 /// `dict[key] = value`: 0, or -1 with an exception set.
 [[nodiscard]] TENON_API int set_item(PyObject* dict, const char* key, PyObject* value) noexcept;

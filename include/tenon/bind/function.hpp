@@ -113,8 +113,13 @@ private:
     static PyObject* run([[maybe_unused]] PyObject* const* args, std::index_sequence<I...>) {
         [[maybe_unused]] const std::conditional_t<keeps_notes, bind::call_frame, no_notes> notes;
         std::tuple<bind::room_for<Args>...> rooms;
-        if (!(load<Args>(std::get<I>(rooms), args[I], I) && ...) ||
-            !bind::settle_rooms(std::get<I>(rooms)...)) [[unlikely]]
+        if (!(load<Args>(std::get<I>(rooms), args[I], I) && ...)) [[unlikely]]
+            return nullptr;
+        if (const int unfit = bind::find_unrelated_room(std::get<I>(rooms)...); unfit >= 0) [[unlikely]] {
+            raise_refused(*record_, static_cast<std::size_t>(unfit), args[unfit]);
+            return nullptr;
+        }
+        if (!bind::settle_rooms(std::get<I>(rooms)...)) [[unlikely]]
             return nullptr;
         if constexpr (std::is_void_v<Return>) {
             authors_code([&] { F(bind::pass<Args>(std::get<I>(rooms))...); });

@@ -78,6 +78,9 @@ template <class... Guards>
 template <class Guard, class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
     return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
+        const auto find_unrelated = [](auto&&... rooms) { return find_unrelated_room(rooms...); };
+        if (find_unrelated(room_of(args)...) >= 0) [[unlikely]]
+            throw nanobind::next_overload();
         const auto settle = [](auto&&... rooms) { return settle_rooms(rooms...); };
         if (!settle(room_of(args)...)) [[unlikely]]
             throw nanobind::python_error();

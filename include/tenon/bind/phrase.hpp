@@ -86,8 +86,10 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
     out << "contiguous ";
 }
 
-/// The request in words, with a word more if what differs in element type or order is converted.
-[[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none) noexcept {
+/// The request in words, with a word more if what differs in element type or order is converted. `names`, if
+/// there are any, has one for each axis, or null.
+[[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none,
+                                     const char* const* names = nullptr) noexcept {
     phrase out;
     if (r.writable) out << "writable ";
     spell_order(out, r.order);
@@ -97,7 +99,9 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
     const auto axes = r.shape.empty() ? static_cast<std::size_t>(r.rank < 0 ? 0 : r.rank) : r.shape.size();
     for (std::size_t i = 0; i < axes; ++i) {
         if (i != 0) out << ", ";
-        if (r.shape.empty() || r.shape[i] == any)
+        if (names != nullptr && names[i] != nullptr)
+            out << names[i];
+        else if (r.shape.empty() || r.shape[i] == any)
             out << "*";
         else
             out << r.shape[i];

@@ -183,7 +183,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call, const parameter_ty
     for (std::size_t i = 0; i < call.args.size(); ++i) values.push_back(call.args[i].ptr());
     if (function.is_new_style_constructor) values[0] = call.init_self.ptr();
     const overload all = parameters_of(function, types);
-    if (all.size() == values.size() && raise_noted(function.name, all, values.data()))
+    if (all.size() == values.size() && raise_noted(function.name, all, values.data(), all))
         throw pybind11::error_already_set();
     return false;
 }
@@ -321,6 +321,8 @@ private:
             return room.load(call.args[i], call.args_convert[i]);
         };
         if (!std::apply([&](auto&... rooms) { return (load(rooms) && ...); }, rooms_))
+            return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
+        if (std::apply([](auto&... rooms) { return tenon::bind::find_unrelated_room(rooms...); }, rooms_) >= 0)
             return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
         if (!std::apply([](auto&... rooms) { return tenon::bind::settle_rooms(rooms...); }, rooms_))
             throw error_already_set();

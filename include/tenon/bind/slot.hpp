@@ -82,6 +82,7 @@ template <class... P>
 template <template <class...> class Tuple, class... T>
     requires(std::tuple_size<Tuple<T...>>::value == sizeof...(T))
 [[nodiscard]] consteval parameter_type describe_parts(std::type_identity<Tuple<T...>>) noexcept {
+    static_assert(!(type_of<T>.relates() || ...), "tenon::shape: a name relates parameters of a function, not the items of a list");
     return {parameter_kind::tuple, false, sizeof...(T), nullptr, types_of<T...>};
 }
 [[nodiscard]] consteval parameter_type describe_parts(...) noexcept { return {}; }
@@ -99,8 +100,10 @@ consteval parameter_type describe() noexcept {
         type.accepts_none = true;
         return type;
     } else if constexpr (requires { typename T::mapped_type; }) {
+        static_assert(!type_of<typename T::mapped_type>.relates(), "tenon::shape: a name relates parameters of a function, not the items of a list");
         return {parameter_kind::mapping, false, 1, nullptr, types_of<typename T::mapped_type>};
     } else if constexpr (requires { typename T::value_type; }) {
+        static_assert(!type_of<typename T::value_type>.relates(), "tenon::shape: a name relates parameters of a function, not the items of a list");
         return {parameter_kind::list, false, 1, nullptr, types_of<typename T::value_type>};
     } else {
         return describe_parts(std::type_identity<T>{});
@@ -131,6 +134,8 @@ template <class P, std::size_t I = 0>
 template <class P>
 class slot : public argument {
 public:
+    static constexpr bool relates = type_of<P>.relates();
+
     slot() noexcept {}  // NOLINT(modernize-use-equals-default): as the argument's
     slot(const slot&) = delete;
     slot& operator=(const slot&) = delete;
@@ -225,6 +230,21 @@ template <class Room>
         return {nullptr, room.ran_code()};
     else
         return {nullptr, true};
+}
+template <class Room>
+inline constexpr bool has_relations = false;
+template <class Room>
+    requires(Room::relates)
+inline constexpr bool has_relations<Room> = true;
+/// `find_unrelated`, where there is something to look for.
+template <class... Room>
+[[nodiscard]] int find_unrelated_room(Room&... rooms) noexcept {
+    if constexpr ((has_relations<std::remove_cv_t<Room>> || ...)) {
+        const loaded all[] = {loaded_in(rooms)...};
+        return find_unrelated(all, sizeof...(Room));
+    } else {
+        return -1;
+    }
 }
 /// Settles all of a call's arguments.
 template <class... Room>
