@@ -58,7 +58,7 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
 
 TENON_INLINE void raise_not_taken(const error& e) {
     py::raise(e, "tenon: ");
-    throw py::python_error();
+    throw py::python_error(e);
 }
 
 TENON_INLINE void raise_not_together(const dtype* got, std::size_t count) {
@@ -350,6 +350,10 @@ struct loader {
         return names != nullptr ? names[axis] : nullptr;
     }
     [[nodiscard]] extents shape() const noexcept { return a.found_->shape(); }
+    /// Where the extents are kept of the array that is lent; null without one.
+    [[nodiscard]] const void* shape_storage() const noexcept {
+        return is_array() && a.found_ != nullptr ? static_cast<const void*>(shape().data()) : nullptr;
+    }
     /// An array is in the room, and states names.
     [[nodiscard]] bool has_names() const noexcept {
         return is_array() && a.found_ != nullptr && spec().names != nullptr;
@@ -590,6 +594,15 @@ TENON_COLD [[nodiscard]] inline bool make_sure(std::span<const loaded> arguments
                 worst = std::max(worst, loader{*one.ours}.look());
         if (worst != sight::unclear) return worst == sight::same;
     }
+}
+
+TENON_INLINE unsigned argument_about(const error& e, const loaded* arguments, unsigned count) noexcept {
+    unsigned i = 0;
+    const auto is_it = [&](argument* one) {
+        return one != nullptr && loader{*one}.shape_storage() == e.about;
+    };
+    while (i < count && !is_it(arguments[i].ours)) ++i;
+    return e.about != nullptr ? i : count;
 }
 
 /// The first axis of those before this one that has the name.

@@ -116,6 +116,13 @@ struct function_registry {
         const auto found = known.find(asked);
         return found != known.end() ? found->second.*part : Part();
     }
+    /// With names that are kept. Locked by the caller.
+    [[nodiscard]] overload copy(std::span<const parameter> parameters) {
+        overload all(parameters.begin(), parameters.end());
+        for (parameter& p : all)
+            if (p.name != nullptr) p.name = names.emplace(p.name).first->c_str();
+        return all;
+    }
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
     void add(PyObject* made, PyObject* before, std::size_t total, std::span<const parameter> parameters) {
         const std::scoped_lock lock(mutex);
@@ -126,8 +133,7 @@ struct function_registry {
         }
         // Those that were defined where these headers had not been included, and are nobody's to explain.
         if (all.size() + 1 < total) all.insert(all.begin(), total - 1 - all.size(), overload());
-        for (parameter& p : all.emplace_back(parameters.begin(), parameters.end()))
-            if (p.name != nullptr) p.name = names.emplace(p.name).first->c_str();
+        all.push_back(copy(parameters));
         known[made].overloads = std::move(all);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
@@ -135,6 +141,47 @@ struct function_registry {
         return *all;
     }
 };
+
+struct named_function {
+    std::string name;
+    overload parameters;
+};
+
+TENON_INLINE const named_function* remember_function(const char* name,
+                                                     std::span<const parameter> parameters) noexcept try {
+    function_registry& here = function_registry::here();
+    const std::scoped_lock lock(here.mutex);
+    return new named_function{name, here.copy(parameters)};
+} catch (...) {
+    return nullptr;  // without memory for it, it keeps its own messages
+}
+
+TENON_INLINE void name_argument(const py::python_error& e, const char* function,
+                                std::span<const parameter> parameters, const loaded* arguments,
+                                unsigned count) noexcept try {
+    if (!e.error() || PyErr_Occurred() == nullptr) return;
+    error why = *e.error();
+    const unsigned at = argument_about(why, arguments, count);
+    if (at >= parameters.size()) return;
+    const py::ref unnamed = py::pending_exception();  // aside: asking for names may run code
+    std::string text = function != nullptr && *function != '\0' ? std::string(function) + "(): " : "";
+    text += "argument " + quoted(name_of(parameters, at));
+    if (why.code == errc::not_taken) {
+        text += " has the wrong dtype: ";
+        why.field = "";
+    } else {
+        text += ": ";
+    }
+    text += why.message() + " (" + type_name(arguments[at].ours->source()) + ")";
+    if (PyErr_Occurred() == nullptr) py::raise(why.code, text);
+} catch (...) {
+    py::raise_caught();
+}
+
+TENON_INLINE void name_argument(const py::python_error& e, const named_function* function,
+                                const loaded* arguments, unsigned count) noexcept {
+    if (function != nullptr) name_argument(e, function->name.c_str(), function->parameters, arguments, count);
+}
 
 TENON_INLINE void remember_types(const void* record, const parameter_type* const* types) noexcept try {
     function_registry& here = function_registry::here();

@@ -157,6 +157,12 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
     return false;
 }
 
+TENON_INLINE void name_arguments(const function_record& function, const python_error& e,
+                                 std::span<const bind::loaded> arguments) noexcept {
+    bind::name_argument(e, function.name.c_str(), function.parameters, arguments.data(),
+                        static_cast<unsigned>(arguments.size()));
+}
+
 TENON_INLINE void raise_refused(const function_record& function, std::size_t index, PyObject* obj) noexcept
     try {
     const bind::parameter& asked = function.parameters[index];

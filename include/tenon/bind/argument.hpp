@@ -140,6 +140,10 @@ struct loaded {
 /// why it does not fit is noted. -1 when there is none. Before they are settled.
 [[nodiscard]] TENON_API int find_unrelated(const loaded* arguments, unsigned count) noexcept;
 
+/// The argument that an error is about, counted from 0; `count` when it is about none of them.
+[[nodiscard]] TENON_API unsigned argument_about(const error& e, const loaded* arguments,
+                                                unsigned count) noexcept;
+
 /// An array that keeps what it shows, or a tensor: for those inside of lists, tuples and dicts, whose items
 /// may go away while the function runs. As `argument::load`, settled at once.
 [[nodiscard]] TENON_API loading load_kept(PyObject* obj, const parameter_type& type, bool may_convert,

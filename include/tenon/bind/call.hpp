@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tenon/bind/argument.hpp>
+#include <tenon/py/python_error.hpp>
 
 namespace tenon::bind {
 
@@ -70,6 +71,19 @@ using overload_lister = std::string (*)(PyObject* self, std::vector<overload>& o
 /// Hooks a C function with keywords by its definition, which must not be a constant, as pybind11's are. False
 /// when that had been done before.
 TENON_API bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept;
+
+/// A function as its errors name it.
+struct named_function;
+/// Copies the names, for as long as the process lives. Null when there is no memory for it.
+[[nodiscard]] TENON_API const named_function* remember_function(
+    const char* name, std::span<const parameter> parameters) noexcept;
+/// Gives the pending exception, which `e` stands for, the names of the function and of the argument that it
+/// is about, if it is about one.
+TENON_API void name_argument(const py::python_error& e, const char* function,
+                             std::span<const parameter> parameters, const loaded* arguments,
+                             unsigned count) noexcept;
+TENON_API void name_argument(const py::python_error& e, const named_function* function,
+                             const loaded* arguments, unsigned count) noexcept;
 
 /// Remembers the parameter types of an overload, by the record that stands for it: they are known when it
 /// first refuses an argument.

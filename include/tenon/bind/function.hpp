@@ -74,6 +74,10 @@ struct function_record;
 /// Raises TypeError for an argument that was refused: the reason if it is an array, else what it should be.
 TENON_API void raise_refused(const function_record& function, std::size_t index, PyObject* obj) noexcept;
 
+/// Says in the pending exception which argument it is about.
+TENON_API void name_arguments(const function_record& function, const python_error& e,
+                              std::span<const bind::loaded> arguments) noexcept;
+
 /// One registered function: `Tag` tells apart several that are made of one C++ function.
 template <auto F, class Tag, class Signature>
 class method;
@@ -121,12 +125,20 @@ private:
         }
         if (!bind::settle_rooms(std::get<I>(rooms)...)) [[unlikely]]
             return nullptr;
-        if constexpr (std::is_void_v<Return>) {
-            authors_code([&] { F(bind::pass<Args>(std::get<I>(rooms))...); });
-            return PyErr_Occurred() == nullptr ? ref::borrow(Py_None).release() : nullptr;
-        } else {
-            return bind::to_object(authors_code(
-                [&]() -> Return { return F(bind::pass<Args>(std::get<I>(rooms))...); }));
+        try {
+            if constexpr (std::is_void_v<Return>) {
+                authors_code([&] { F(bind::pass<Args>(std::get<I>(rooms))...); });
+                return PyErr_Occurred() == nullptr ? ref::borrow(Py_None).release() : nullptr;
+            } else {
+                return bind::to_object(
+                    authors_code([&]() -> Return { return F(bind::pass<Args>(std::get<I>(rooms))...); }));
+            }
+        } catch (const python_error& e) {
+            if constexpr (sizeof...(I) != 0) {
+                const bind::loaded all[] = {bind::loaded_in(std::get<I>(rooms))...};
+                name_arguments(*record_, e, all);
+            }
+            return nullptr;
         }
     }
     template <class Arg>

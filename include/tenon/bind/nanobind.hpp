@@ -76,8 +76,8 @@ template <class... Guards>
 
 /// The function with arrays lent to it, and with what it leaves pending raised.
 template <class Guard, class Return, class... Args, class Fn>
-[[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...)) {
-    return [fn = std::forward<Fn>(fn)](direct_parameter<Args>... args) -> Return {
+[[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...), const named_function* function) {
+    return [fn = std::forward<Fn>(fn), function](direct_parameter<Args>... args) -> Return {
         const auto find_unrelated = [](auto&&... rooms) { return find_unrelated_room(rooms...); };
         if (find_unrelated(room_of(args)...) >= 0) [[unlikely]]
             throw nanobind::next_overload();
@@ -87,7 +87,12 @@ template <class Guard, class Return, class... Args, class Fn>
         try {
             [[maybe_unused]] Guard guard{};
             return fn(pass_on<Args>(args)...);
-        } catch (const py::python_error&) {  // the guard, which may have let go of the GIL, is gone
+        } catch (const py::python_error& e) {  // the guard, which may have let go of the GIL, is gone
+            const auto name = [&](auto&&... rooms) {
+                const loaded all[] = {loaded_in(rooms)...};
+                name_argument(e, function, all, sizeof...(Args));
+            };
+            name(room_of(args)...);
             throw nanobind::python_error();
         }
     };
@@ -123,20 +128,21 @@ inline constexpr std::uint8_t stars_of = std::is_same_v<std::remove_cvref_t<Arg>
 
 /// The function object, which explains what it refuses if it, or `before`, which it overloads, takes arrays.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
-[[nodiscard]] nanobind::object make_function(PyObject* before, Fn&& fn, Return (*signature)(Args...),
-                                             const Extra&... extra) {
-    nanobind::object made;
-    if constexpr (takes_arrays<Return (*)(Args...)>) {
-        using guard = guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>;
-        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature),
-                                              without_guard(extra)...);
-    } else {
-        made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
-    }
+[[nodiscard]] nanobind::object make_function(PyObject* before, const char* name, Fn&& fn,
+                                             Return (*signature)(Args...), const Extra&... extra) {
     parameter all[sizeof...(Args) + 1] = {{nullptr, &type_of<Args>, stars_of<Args>}..., {}};
     [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
     if (next != all) all[0].name = "self";
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
+    nanobind::object made;
+    if constexpr (takes_arrays<Return (*)(Args...)>) {
+        using guard = guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>;
+        const named_function* const known = remember_function(name, {all, sizeof...(Args)});
+        made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature, known),
+                                              without_guard(extra)...);
+    } else {
+        made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
+    }
     hook_function(made.ptr(), before, {all, sizeof...(Args)}, needed_hooking<Args...>);
     return made;
 }
@@ -147,7 +153,8 @@ void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const na
             const Extra&... extra) {
     const py::ref before = py::ref::take(attribute_of(scope.value, name.value));
     if (!before) PyErr_Clear();
-    (void)make_function<Target>(before.get(), std::forward<Fn>(fn), signature, scope, name, extra...);
+    (void)make_function<Target>(before.get(), name.value, std::forward<Fn>(fn), signature, scope, name,
+                                extra...);
 }
 
 /// A member function, called with the object in front of its arguments.
@@ -247,27 +254,27 @@ void cpp_function_def(Return (Class::*f)(Args...) const, const scope& s, const n
 template <typename Target = void, typename Return, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (*f)(Args...), const is_method& m, const Extra&... extra) {
-    return tenon::bind::make_function<Target>(nullptr, f, f, "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, "", f, f, "", m, extra...);
 }
 template <typename Target = void, typename Func, typename... Extra,
           detail::enable_if_t<detail::is_lambda_v<std::remove_reference_t<Func>>> = 0>
     requires tenon::bind::takes_arrays<tenon::bind::signature_of<Func>>
 object cpp_function(Func&& f, const is_method& m, const Extra&... extra) {
     const tenon::bind::signature_of<Func> signature = nullptr;
-    return tenon::bind::make_function<Target>(nullptr, std::forward<Func>(f), signature, "", m, extra...);
+    return tenon::bind::make_function<Target>(nullptr, "", std::forward<Func>(f), signature, "", m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...), const is_method& m, const Extra&... extra) {
     const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
-    return tenon::bind::make_function<Target>(nullptr, tenon::bind::of_object(f, signature), signature, "", m,
+    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature, "", m,
                                               extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...) const, const is_method& m, const Extra&... extra) {
     const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
-    return tenon::bind::make_function<Target>(nullptr, tenon::bind::of_object(f, signature), signature, "", m,
+    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature, "", m,
                                               extra...);
 }
 

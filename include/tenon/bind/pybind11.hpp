@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -188,6 +189,14 @@ TENON_COLD inline bool refuse(const pyb::function_call& call, const parameter_ty
     return false;
 }
 
+/// Says in the pending exception which argument it is about.
+TENON_COLD inline void name_argument(const py::python_error& e, const pyb::function_record& function,
+                                     const parameter_type* const* types,
+                                     std::span<const loaded> arguments) {
+    bind::name_argument(e, function.name, parameters_of(function, types), arguments.data(),
+                        static_cast<unsigned>(arguments.size()));
+}
+
 }  // namespace tenon::bind::detail
 
 namespace tenon {
@@ -293,6 +302,7 @@ public:
     static constexpr auto arg_names = concat(type_descr(tenon::bind::detail::room_for<Args>::name)...);
 
     bool load_args(function_call& call) {
+        function_ = &call.func;
         if constexpr ((tenon::bind::contains_arrays<std::remove_cvref_t<Args>> || ...)) {
             // Of alternatives, one may refuse an item, and another take it: that is kept for nobody.
             if (!tenon::bind::is_call_noted()) {
@@ -333,12 +343,15 @@ private:
         try {
             [[maybe_unused]] Guard guard{};
             return f(std::get<I>(rooms_).pass()...);
-        } catch (const tenon::py::python_error&) {  // the guard, which may have let go of the GIL, is gone
+        } catch (const tenon::py::python_error& e) {  // the guard, which may have let go of the GIL, is gone
+            const tenon::bind::loaded all[] = {tenon::bind::loaded_in(std::get<I>(rooms_))...};
+            tenon::bind::detail::name_argument(e, *function_, tenon::bind::types_of<Args...>, all);
             throw error_already_set();
         }
     }
 
     std::tuple<tenon::bind::detail::room_for<Args>...> rooms_;
+    const function_record* function_ = nullptr;
 };
 
 /// A result; and an array or a tensor in a list, a tuple or a dict.

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <exception>
+#include <optional>
+
+#include <tenon/value/error.hpp>
 
 namespace tenon::py {
 
@@ -9,7 +12,16 @@ namespace tenon::py {
 /// exceptions back to Python leaves the pending one as it is.
 class python_error : public std::exception {
 public:
+    python_error() noexcept = default;
+    /// The pending exception is this error's.
+    explicit python_error(const tenon::error& e) noexcept : error_(e) {}
+
     [[nodiscard]] const char* what() const noexcept override { return "a Python exception is pending"; }
+    /// For the binders, which know the arguments' names.
+    [[nodiscard]] const std::optional<tenon::error>& error() const noexcept { return error_; }
+
+private:
+    std::optional<tenon::error> error_;
 };
 
 }  // namespace tenon::py

@@ -37,7 +37,7 @@ template <class T>
 [[nodiscard]] TENON_NO_DANGLING T or_raise(result<T>&& r) {
     if (!r) [[unlikely]] {
         raise(r.error(), "tenon: ");
-        throw python_error();
+        throw python_error(r.error());
     }
     if constexpr (!std::is_void_v<T>) return std::move(*r);
 }
