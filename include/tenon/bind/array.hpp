@@ -237,6 +237,8 @@ public:
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
                                                bind::parameter_words<stated>.text};
     static constexpr int rank = stated::rank;
+    static_assert(spelled.view().size() < bind::phrase::capacity,
+                  "tenon::array: this takes more words than there is room for; name fewer element types");
 
     /// Of an array that promises as much, or more: what `empty_like` gives is any array of its type and rank.
     template <class U, auto Others, class... Promises>
