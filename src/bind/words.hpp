@@ -221,13 +221,16 @@ struct subject {
 };
 
 /// The element type that something of type `from` should become: itself if it will do, or the first that has
-/// all its values, or else that lacks no more than digits, or else the first. Nothing where any will do.
+/// all its values, or else that lacks no more than digits, or else the one for its real part, or else the
+/// first. Nothing where any will do.
 [[nodiscard]] inline std::optional<dtype> wanted_type(dtype from, const request& wanted) noexcept {
     if (wanted.type || wanted.types.empty()) return wanted.type;
     if (is_among(from, wanted.types)) return from;
     for (const bool narrowing : {false, true})
         for (const dtype to : wanted.types)
             if (can_convert(from, to, narrowing)) return to;
+    if (from.code == abi::type_code::complex)
+        return wanted_type({abi::type_code::float_, static_cast<std::uint8_t>(from.bits / 2U)}, wanted);
     return wanted.types.front();
 }
 /// The same for what has none.

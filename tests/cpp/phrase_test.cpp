@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <tenon/bind/phrase.hpp>
+#include <tenon/bind/place.hpp>
 
 #include "support.hpp"
 
@@ -80,6 +82,38 @@ TEST(Phrase, DoesNotSayTheAlignmentThatElementsHaveAnyway) {
     EXPECT_EQ(said(there), "float64[*] on cuda");
     there.alignment = 8;
     EXPECT_EQ(said(there), "float64[*] on cuda, aligned to 8 bytes");
+}
+
+TEST(Phrase, EveryDeviceHasATagOfItsName) {
+    using tenon::bind::kind_of;
+    static_assert(kind_of<int> == -1 && !tenon::bind::is_place<int>);
+    static_assert(tenon::any_device::device_kind == -1 && tenon::bind::is_place<tenon::any_device>);
+    const std::map<std::string_view, std::int32_t> tags{
+        {"cpu", kind_of<tenon::cpu>},
+        {"cuda", kind_of<tenon::cuda>},
+        {"cuda_host", kind_of<tenon::cuda_host>},
+        {"cuda_managed", kind_of<tenon::cuda_managed>},
+        {"rocm", kind_of<tenon::rocm>},
+        {"rocm_host", kind_of<tenon::rocm_host>},
+        {"opencl", kind_of<tenon::opencl>},
+        {"vulkan", kind_of<tenon::vulkan>},
+        {"metal", kind_of<tenon::metal>},
+        {"vpi", kind_of<tenon::vpi>},
+        {"ext_dev", kind_of<tenon::ext_dev>},
+        {"oneapi", kind_of<tenon::oneapi>},
+        {"webgpu", kind_of<tenon::webgpu>},
+        {"hexagon", kind_of<tenon::hexagon>},
+        {"maia", kind_of<tenon::maia>},
+        {"trn", kind_of<tenon::trn>},
+        {"tpu", kind_of<tenon::tpu>},
+        {"tpu_host", kind_of<tenon::tpu_host>},
+        {"ascend", kind_of<tenon::ascend>},
+    };
+    for (const auto& entry : tenon::detail::device_table) {
+        ASSERT_TRUE(tags.contains(entry.name)) << entry.name;
+        EXPECT_EQ(tags.at(entry.name), entry.type) << entry.name;
+    }
+    EXPECT_EQ(tags.size(), std::size(tenon::detail::device_table));
 }
 
 TEST(Phrase, IsMadeAtCompileTime) {

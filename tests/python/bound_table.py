@@ -432,6 +432,9 @@ refuses("none of two, which one can hold", "total_either", lambda: Call(np.ones(
 refuses("none of two: complex", "total_either", lambda: Call(np.ones(2, "c8")),
         "argument 'x' has the wrong dtype: expected float32|float64[*], got complex64[2] with strides (1,), writable, on "
         "cpu (numpy.ndarray); try x.real")
+refuses("none of two: complex, of the second one's", "total_either", lambda: Call(np.ones(2, "c16")),
+        "argument 'x' has the wrong dtype: expected float32|float64[*], got complex128[2] with strides (1,), writable, on "
+        "cpu (numpy.ndarray); try x.real")
 refuses("no array for one of two", "total_either", lambda: Call([1]),
         "argument 'x' is not an array: expected float32|float64[*], got list; try numpy.asarray(x, 'float32')", "tenon")
 refuses("None for one of two", "total_either", lambda: Call(None),

@@ -119,6 +119,7 @@ def test_loss_only_where_nothing_of_a_set_can_hold_it(hazards, make):
     assert hazards.lossy_either(make([1], "int16")) == "float32"
     assert hazards.lossy_either(make([1], "int32")) == "int32"
     assert hazards.lossy_either(make([1.5], "float64")) == "float32"
+    assert quietly(hazards.lossy_either, make([1 + 2j], "complex128")) == "float32"
     assert quietly(hazards.lossy_either, make([1 + 2j], "complex64")) == "float32"
 
 

@@ -248,6 +248,8 @@ public:
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
                                                bind::parameter_words<stated>.text, stated::names};
     static constexpr int rank = stated::rank;
+    static_assert(spelled.view().size() < bind::phrase::capacity,
+                  "tenon::array: this takes more words than there is room for; name fewer element types");
 
     /// Holds nothing and has no elements, as an array that was moved from.
     array() noexcept

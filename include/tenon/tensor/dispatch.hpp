@@ -74,6 +74,7 @@ public:
             if (at == where || (at.is_host_accessible() && at.serves(where.type))) continue;
             return refused("device", "not where the others are", at, where)
                 .of_tensor(i + 1)
+                .of_shape(tensors_[i]->shape().data())
                 .with_advice("move all of them to one device, or all to the CPU");
         }
         return memory_space::accelerator;
@@ -141,15 +142,16 @@ template <class T = const void, int Rank = dynamic_rank, class... Fns>
 template <element First, element... Rest, class Fn>
 [[nodiscard]] auto dispatch_dtype(const tensor_ref& t, Fn fn) {
     using R = std::invoke_result_t<Fn&, std::type_identity<First>>;
-    static constexpr dtype taken[] = {dtype_of<First>, dtype_of<Rest>...};
-    result<R> out =
-        not_taken("this function takes", taken, std::size(taken), t.dtype()).of_shape(t.shape().data());
+    result<R> out = error{};
     const auto attempt = [&]<class T>(std::type_identity<T> tag) {
         if (t.dtype() != dtype_of<T>) return false;
         out = detail::call<R>(fn, tag);
         return true;
     };
-    (void)(attempt(std::type_identity<First>{}) || ... || attempt(std::type_identity<Rest>{}));
+    if (!(attempt(std::type_identity<First>{}) || ... || attempt(std::type_identity<Rest>{}))) [[unlikely]] {
+        static constexpr dtype taken[] = {dtype_of<First>, dtype_of<Rest>...};
+        out = not_taken("this function takes", taken, std::size(taken), t.dtype()).of_shape(t.shape().data());
+    }
     return out;
 }
 
