@@ -85,9 +85,7 @@ inline constexpr std::array words_of_libraries{
                   .devices = "cpu cuda_host rocm_host cuda_managed cuda",
                   .forgets_readonly_on_gpu = true},
     library_words{.of = "tvm_ffi", .forgets_readonly = true},
-    library_words{.of = "cuda.core",
-                  .devices = "cpu cuda cuda_host cuda_managed",
-                  .more_types = "bfloat16"},
+    library_words{.of = "cuda.core", .devices = "cpu cuda cuda_host cuda_managed", .more_types = "bfloat16"},
 };
 
 static_assert(std::ranges::equal(words_of_libraries, py::known_libraries, {}, &library_words::of,

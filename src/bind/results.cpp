@@ -21,7 +21,8 @@ TENON_COLD inline void raise_undeclared(const tensor_ref& made, const declared_r
     PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
-TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_result& declared) noexcept try {
+TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_result& declared) noexcept
+    try {
     if (made && py::attached_thread_state() != nullptr) {
         const py::detail::taken taken(*made);
         if (const auto met = check(*made, declared.wanted); !met)

@@ -1,5 +1,5 @@
-// tests/compile_fail/function_named_result_taken.cpp: a function without a binder takes what is a result alone.
-// must say: a type that names a library is a result: take a tenon::array, whose library is the caller's
+// tests/compile_fail/function_named_result_taken.cpp: a parameter is what is a result alone.
+// must say: a type that names a library is a result: take a tenon::array
 
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/function.hpp>  // not precompiled: Clang 14 crashes then

@@ -1,5 +1,5 @@
-// tests/compile_fail/function_returns_view.cpp: a function without a binder returns a view of its argument.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/function_returns_view.cpp: a bound function returns a view of its argument.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <tenon/bind/array.hpp>
 #include <tenon/bind/function.hpp>  // not precompiled: Clang 14 crashes then

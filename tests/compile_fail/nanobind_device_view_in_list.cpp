@@ -1,5 +1,5 @@
-// tests/compile_fail/nanobind_device_view_in_list.cpp: a function bound by nanobind returns a list of device views.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/nanobind_device_view_in_list.cpp: a list of device views is returned.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>

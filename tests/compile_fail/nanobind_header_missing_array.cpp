@@ -1,4 +1,4 @@
-// tests/compile_fail/nanobind_header_missing_array.cpp: an array is a parameter, and the header for nanobind is not included.
+// tests/compile_fail/nanobind_header_missing_array.cpp: an array is bound without our header.
 // must say: include_tenon_bind_nanobind_hpp
 
 #include <nanobind/nanobind.h>

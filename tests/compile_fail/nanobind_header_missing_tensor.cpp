@@ -1,4 +1,4 @@
-// tests/compile_fail/nanobind_header_missing_tensor.cpp: a tensor is returned, and the header for nanobind is not included.
+// tests/compile_fail/nanobind_header_missing_tensor.cpp: a tensor is returned without our header.
 // must say: include_tenon_bind_nanobind_hpp
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// tests/compile_fail/nanobind_object_owned.cpp: an object of nanobind's is the owner of memory, and would be let go of without the GIL.
+// tests/compile_fail/nanobind_object_owned.cpp: an object would be let go of without the GIL.
 // must say: use tenon::py::own(object, info), which sees to that
 
 #include <utility>

@@ -1,5 +1,5 @@
-// tests/compile_fail/nanobind_returns_span.cpp: a function bound by nanobind returns a span of its argument.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/nanobind_returns_span.cpp: a bound function returns a span of its argument.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <nanobind/nanobind.h>
 #include <tenon/bind/nanobind.hpp>

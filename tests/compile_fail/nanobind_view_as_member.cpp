@@ -1,5 +1,5 @@
-// tests/compile_fail/nanobind_view_as_member.cpp: a class bound by nanobind shows a view that it holds.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/nanobind_view_as_member.cpp: a bound class shows a view.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <nanobind/nanobind.h>
 #include <tenon/bind/nanobind.hpp>

@@ -1,4 +1,4 @@
-// tests/compile_fail/out_const.cpp: a parameter for the result promises not to be written to.
+// tests/compile_fail/out_const.cpp: an out promises not to be written to.
 // must say: or_empty_like: out is written to: its element type must not be const
 
 #include <optional>

@@ -1,4 +1,4 @@
-// tests/compile_fail/own_python_reference.cpp: a py::ref is the owner of memory, and would be let go of without the GIL.
+// tests/compile_fail/own_python_reference.cpp: a py::ref would be let go of without the GIL.
 // must say: use tenon::py::own(object, info), which sees to that
 
 #include <utility>

@@ -1,4 +1,4 @@
-// tests/compile_fail/pybind11_header_missing_array.cpp: an array is a parameter, and the header for pybind11 is not included.
+// tests/compile_fail/pybind11_header_missing_array.cpp: an array is bound without our header.
 // must say: include_tenon_bind_pybind11_hpp
 
 #include <pybind11/pybind11.h>

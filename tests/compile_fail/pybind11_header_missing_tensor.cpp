@@ -1,4 +1,4 @@
-// tests/compile_fail/pybind11_header_missing_tensor.cpp: a tensor is returned, and the header for pybind11 is not included.
+// tests/compile_fail/pybind11_header_missing_tensor.cpp: a tensor is returned without our header.
 // must say: include_tenon_bind_pybind11_hpp
 
 #include <pybind11/pybind11.h>

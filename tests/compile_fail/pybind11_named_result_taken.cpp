@@ -1,5 +1,5 @@
-// tests/compile_fail/pybind11_named_result_taken.cpp: a function bound by pybind11 takes what is a result alone.
-// must say: a type that names a library is a result: take a tenon::array, whose library is the caller's
+// tests/compile_fail/pybind11_named_result_taken.cpp: a parameter is what is a result alone.
+// must say: a type that names a library is a result: take a tenon::array
 
 #include <pybind11/pybind11.h>
 #include <tenon/bind/pybind11.hpp>

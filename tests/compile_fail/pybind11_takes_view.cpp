@@ -1,5 +1,5 @@
-// tests/compile_fail/pybind11_takes_view.cpp: a function bound by pybind11 has a view as its parameter.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/pybind11_takes_view.cpp: a bound function takes a view.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <pybind11/pybind11.h>
 #include <tenon/bind/pybind11.hpp>

@@ -1,5 +1,5 @@
-// tests/compile_fail/pybind11_view_as_member.cpp: a class bound by pybind11 shows a view that it holds.
-// must say: a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and return one of these
+// tests/compile_fail/pybind11_view_as_member.cpp: a bound class shows a view.
+// must say: a view or a span keeps nothing alive: take and keep a tenon::array
 
 #include <pybind11/pybind11.h>
 #include <tenon/bind/pybind11.hpp>

@@ -86,14 +86,14 @@ public:
     library_array(V&& values) : made_(tensor::own(std::forward<V>(values))) {}
     // NOLINTEND(google-explicit-constructor)
 
-    static constexpr declared_result declared{
-        [] {
-            request r = as_result(stated::wanted);
-            r.writable = !std::is_const_v<T> && !named.is_immutable;
-            if (!named.is_on_host) r.space = memory_space::any;
-            return r;
-        }(),
-        result_words<stated>.text, named.name, std::is_const_v<T>};
+    static constexpr request wanted = [] {
+        request r = as_result(stated::wanted);
+        r.writable = !std::is_const_v<T> && !named.is_immutable;
+        if (!named.is_on_host) r.space = memory_space::any;
+        return r;
+    }();
+    static constexpr declared_result declared{wanted, result_words<stated>.text, named.name,
+                                              std::is_const_v<T>};
     static constexpr std::string_view annotation = named_words<Library, stated>.view();
 
     /// For the binders: a new reference, or null with an exception set.
@@ -150,7 +150,8 @@ template <class U, auto Out, class... OutProps, class T, auto Extents, class... 
                                                        const array<T, Extents, Props...>& x,
                                                        const axes& sizes) {
     using result = array<U, Out, OutProps...>;
-    static_assert(!std::is_const_v<U>, "or_empty_like: out is written to: its element type must not be const");
+    static_assert(!std::is_const_v<U>,
+                  "or_empty_like: out is written to: its element type must not be const");
     static_assert(result::wanted.order != memory_order::f, "or_empty_like: new memory is row-major");
     if (out) {
         bind::check_out(*out, sizes);

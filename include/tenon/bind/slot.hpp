@@ -46,14 +46,16 @@ inline constexpr bool is_span<result<T>> = is_span<T>;
 /// Stops with a sentence where a binder would look for a way to show `T` to Python.
 template <class T>
 struct refuse_borrowed {
-    static_assert(!keeps_nothing<T> && !is_span<T>,
-                  "a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and "
-                  "return one of these");
+    static_assert(
+        !keeps_nothing<T> && !is_span<T>,
+        "a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and "
+        "return one of these");
 };
 template <class T>
 struct refuse_parameter {
-    static_assert(!is_library_array<T>,
-                  "a type that names a library is a result: take a tenon::array, whose library is the caller's");
+    static_assert(
+        !is_library_array<T>,
+        "a type that names a library is a result: take a tenon::array, whose library is the caller's");
 };
 
 template <class P>

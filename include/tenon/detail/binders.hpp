@@ -1,6 +1,8 @@
-// tenon/detail/binders.hpp: what a binder is told of our types where the header that binds them was left out: it
-// does not compile, and says which header that is. Nothing of the binders is included.
+// tenon/detail/binders.hpp: what a binder is told of our types where the header that binds them was left out:
+// it does not compile, and says which header that is. Nothing of the binders is included.
 #pragma once
+
+#include <tenon/detail/config.hpp>
 
 namespace tenon {
 
@@ -34,8 +36,8 @@ inline constexpr bool is_bindable<array<T, Extents, Props...>> = true;
 template <bind::library Library, class T, auto Extents>
 inline constexpr bool is_bindable<bind::library_array<Library, T, Extents>> = true;
 
-/// What functions take and return by one of our headers alone. The casters of these ask for this and more, and
-/// so come before those below.
+/// What functions take and return by one of our headers alone. The casters of these ask for this and more,
+/// and so come before those below.
 template <class T>
 concept bindable = is_bindable<T>;
 
@@ -50,15 +52,11 @@ template <tenon::detail::bindable T>
 struct type_caster<T, int> : tenon::include_tenon_bind_nanobind_hpp<T> {};
 }  // namespace nanobind::detail
 
-#if defined(__GNUC__) && !defined(_WIN32)
-namespace pybind11 __attribute__((visibility("hidden"))) {
-#else
-namespace pybind11 {
-#endif
+namespace pybind11 TENON_PRIVATE {  // as pybind11 has it
 namespace detail {
 template <typename type, typename SFINAE>
 class type_caster;
 template <tenon::detail::bindable T>
 class type_caster<T, void> : public tenon::include_tenon_bind_pybind11_hpp<T> {};
 }  // namespace detail
-}  // namespace pybind11
+}  // namespace pybind11 TENON_PRIVATE

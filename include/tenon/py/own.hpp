@@ -17,10 +17,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// A tensor of memory that a Python object keeps alive: `py::own(obj, tensor_info::contiguous(data, {3}))`. The
-/// description is the caller's word: nothing is asked of the object. A pointer and a handle are borrowed, and
-/// a reference more is taken; what is moved in, a `py::ref`, a `nanobind::object`, a `pybind11::object`, is
-/// taken in any case.
+/// A tensor of memory that a Python object keeps alive: `py::own(obj, tensor_info::contiguous(data, {3}))`.
+/// The description is the caller's word: nothing is asked of the object. A pointer and a handle are borrowed,
+/// and a reference more is taken; what is moved in, a `py::ref`, a `nanobind::object`, a `pybind11::object`,
+/// is taken in any case.
 ///
 /// May be called, and the tensor dropped, on any thread, with the GIL or without: it is taken where that is
 /// needed. What is dropped when the interpreter has gone is left alone.

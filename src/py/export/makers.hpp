@@ -77,9 +77,9 @@ struct library_function {
     return found && PyCallable_Check(found.get()) != 0;
 }
 
-/// Whether all that the type has is memory to look at: a buffer, NumPy's array interface, or Arrow's stream (a
-/// column of pandas or polars). Its library makes no arrays of it, and whoever passes such an object expects
-/// NumPy's.
+/// Whether all that the type has is memory to look at: a buffer, NumPy's array interface, or Arrow's stream
+/// (a column of pandas or polars). Its library makes no arrays of it, and whoever passes such an object
+/// expects NumPy's.
 [[nodiscard]] inline bool shows_memory_alone(const type_plan& plan, const interpreter& names) noexcept {
     const auto declares = [&](std::initializer_list<PyObject*> any_of) {
         return std::ranges::any_of(any_of, [&](PyObject* name) {
@@ -87,8 +87,7 @@ struct library_function {
         });
     };
     return plan.table == nullptr &&
-           (plan.has_buffer ||
-            declares({names.array_interface, names.arrow_array, names.arrow_stream})) &&
+           (plan.has_buffer || declares({names.array_interface, names.arrow_array, names.arrow_stream})) &&
            !declares({names.dlpack, names.cuda_array_interface, names.arrow_device_array});
 }
 

@@ -1,4 +1,4 @@
-// src/py/import/is_array.cpp: whether an object speaks a protocol that tensors are taken by, without taking one.
+// src/py/import/is_array.cpp: whether an object speaks a protocol of tensors, without taking one.
 #include "all.hpp"
 
 namespace tenon::py {

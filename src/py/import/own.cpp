@@ -1,10 +1,10 @@
-// src/py/import/own.cpp: memory that an object of Python's keeps alive becomes a tensor, with the GIL or without.
+// src/py/import/own.cpp: memory that a Python object keeps alive becomes a tensor, with the GIL or without.
 #include "all.hpp"
 
 namespace tenon::py::detail {
 
-/// Runs `fn` with the GIL: on a thread that has let go of it, or has never had it, it is taken for that. False
-/// when the interpreter is gone, or going.
+/// Runs `fn` with the GIL: on a thread that has let go of it, or has never had it, it is taken for that.
+/// False when the interpreter is gone, or going.
 template <class Fn>
 [[nodiscard]] bool run_attached(Fn&& fn) noexcept {
     if (attached_thread_state() != nullptr) return (fn(), true);

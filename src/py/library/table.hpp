@@ -146,8 +146,7 @@ TENON_PRIVATE inline constexpr std::array known_libraries{
                 .arrow_rather_for = "pyarrow.lib.FixedShapeTensorArray",
                 .to_type = "$x.cast('$t')"},
     library_row{.name = "numba"},
-    library_row{
-        .name = "tvm_ffi", .distribution = "apache-tvm-ffi", .from_dlpack = "tvm_ffi.from_dlpack"},
+    library_row{.name = "tvm_ffi", .distribution = "apache-tvm-ffi", .from_dlpack = "tvm_ffi.from_dlpack"},
     library_row{.name = "cuda.core", .distribution = "cuda-core"},
 };
 

@@ -1,5 +1,5 @@
-// tests/python/native/bound_results_binders.hpp: how both binders bind the results that name their library, in
-// the words that they share. `binder` is the namespace of the one that is included.
+// tests/python/native/bound_results_binders.hpp: how both binders bind the results that name their library,
+// in the words that they share. `binder` is the namespace of the one that is included.
 #pragma once
 
 #include "bound_results.hpp"
@@ -41,7 +41,8 @@ inline void bind_all(binder::module_& m) {
     m.def("like_any", &like_any, "x"_a, "out"_a = binder::none());
 
     m.def(
-        "owned", [](const binder::handle& owner, const std::string& where) { return owned(owner.ptr(), where); },
+        "owned",
+        [](const binder::handle& owner, const std::string& where) { return owned(owner.ptr(), where); },
         "owner"_a, "where"_a);
     m.def(
         "owned_and_dropped",
@@ -57,7 +58,8 @@ inline void bind_all(binder::module_& m) {
     m.def(
         "owned_in_vain",
         [](const binder::object& owner) {
-            auto made = tenon::py::own(owner, tenon::tensor_info::contiguous(static_cast<float*>(nullptr), {4}));
+            auto made =
+                tenon::py::own(owner, tenon::tensor_info::contiguous(static_cast<float*>(nullptr), {4}));
             if (!made) throw std::runtime_error(made.error().message());
         },
         "owner"_a);
@@ -70,9 +72,7 @@ inline void bind_all(binder::module_& m) {
         },
         "obj"_a);
 
-    binder::class_<keeper>(m, "Keeper")
-        .def(binder::init<tensor>(), "t"_a)
-        .def("numbers", &keeper::numbers);
+    binder::class_<keeper>(m, "Keeper").def(binder::init<tensor>(), "t"_a).def("numbers", &keeper::numbers);
 }
 
 }  // namespace results

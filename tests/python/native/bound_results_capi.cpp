@@ -1,4 +1,5 @@
-// tests/python/native/bound_results_capi.cpp: the results that name their library, in a module written by hand.
+// tests/python/native/bound_results_capi.cpp: the results that name their library, in a module written by
+// hand.
 #include <tenon/bind/function.hpp>
 
 #include "bound_results.hpp"
