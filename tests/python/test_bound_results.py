@@ -69,6 +69,15 @@ def test_a_memoryview(results):
     assert m[1, 2] == 9
 
 
+def test_a_tensor_of_the_callers_as_another_librarys(results):
+    np, torch = need("numpy"), need("torch")
+    a = np.arange(3.0)
+    t, m = results.torch_of(a), results.memory_of(a)
+    assert (type(t), type(m)) == (torch.Tensor, memoryview)
+    a[1] = 7  # nothing was copied
+    assert t.tolist() == m.tolist() == [0, 7, 2]
+
+
 def test_in_containers(results):
     np, torch = need("numpy"), need("torch")
     assert results.maybe_numpy(0) is None

@@ -40,6 +40,8 @@ inline tenon::numpy_array<float, tenon::shape<tenon::any, 3>> numpy_threes(std::
     return tensor::own(counted(rows * columns), {rows, columns});
 }
 inline tenon::numpy_array<void> numpy_of(tensor t) { return t; }
+inline tenon::torch_tensor<void> torch_of(tensor t) { return t; }
+inline tenon::memory_view<void> memory_of(tensor t) { return t; }
 inline tenon::numpy_array<double, 1> numpy_float64(tensor t) { return t; }
 inline tenon::torch_tensor<float, 1> torch_1d(std::int64_t n) { return counted(n); }
 inline tenon::jax_array<float, 1> jax_1d(std::int64_t n) {

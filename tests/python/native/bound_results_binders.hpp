@@ -20,6 +20,8 @@ inline void bind_all(binder::module_& m) {
     m.def("numpy_const", &numpy_const, "n"_a);
     m.def("numpy_threes", &numpy_threes, "rows"_a, "columns"_a);
     m.def("numpy_of", &numpy_of, "t"_a);
+    m.def("torch_of", &torch_of, "t"_a);
+    m.def("memory_of", &memory_of, "t"_a);
     m.def("numpy_float64", &numpy_float64, "t"_a);
     m.def("torch_1d", &torch_1d, "n"_a);
     m.def("jax_1d", &jax_1d, "n"_a);

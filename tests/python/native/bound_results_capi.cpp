@@ -14,6 +14,8 @@ PyMethodDef methods[] = {
     function<&results::numpy_const>("numpy_const", {"n"}),
     function<&results::numpy_threes>("numpy_threes", {"rows", "columns"}),
     function<&results::numpy_of>("numpy_of", {"t"}),
+    function<&results::torch_of>("torch_of", {"t"}),
+    function<&results::memory_of>("memory_of", {"t"}),
     function<&results::numpy_float64>("numpy_float64", {"t"}),
     function<&results::torch_1d>("torch_1d", {"n"}),
     function<&results::jax_1d>("jax_1d", {"n"}),
