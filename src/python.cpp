@@ -23,6 +23,7 @@
 #include "bind/argument.cpp"
 #include "bind/call.cpp"
 #include "bind/function.cpp"
+#include "bind/results.cpp"
 #include "py/export/array_interface.cpp"
 #include "py/export/arrow.cpp"
 #include "py/export/buffer.cpp"
@@ -34,6 +35,8 @@
 #include "py/export/tensor_type.cpp"
 #include "py/export/traverse.cpp"
 #include "py/import/from_python.cpp"
+#include "py/import/is_array.cpp"
+#include "py/import/own.cpp"
 #include "py/runtime/raise.cpp"
 
 #include "for_size_end.hpp"  // NOLINT(readability-duplicate-include)

@@ -6,6 +6,7 @@
 #include <tenon/py/export.hpp>
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
+#include <tenon/py/own.hpp>
 #include <tenon/py/producer.hpp>
 #include <tenon/py/raise.hpp>
 #include <tenon/py/ref.hpp>

@@ -4,6 +4,7 @@
 #include <tenon/detail/config.hpp>  // first: it says what is wrong with the flags
 
 // Each brings those it is made of.
+#include <tenon/detail/binders.hpp>
 #include <tenon/gpu/stream.hpp>
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>

@@ -8,8 +8,7 @@ namespace tenon::module {
 
 /// Lists of words are separated by blanks.
 struct library_words {
-    std::string_view of;                 ///< the name of its row in the engine's table
-    std::string_view distribution = "";  ///< what is installed for it, if that has another name
+    std::string_view of;  ///< the name of its row in the engine's table
 
     // --- what it takes ---
     std::string_view devices = "";  ///< kinds of them; empty: code must say it
@@ -65,7 +64,6 @@ inline constexpr std::array words_of_libraries{
                   .device_names = "gpu=cuda",
                   .type_attribute = "name"},
     library_words{.of = "paddle",
-                  .distribution = "paddlepaddle",
                   .devices = "cpu cuda cuda_host",
                   .more_types = "bfloat16 float8_e4m3fn float8_e5m2",
                   .most_axes = 9,
@@ -74,7 +72,6 @@ inline constexpr std::array words_of_libraries{
                   .device_names = "gpu=cuda xpu=oneapi",
                   .type_attribute = "name"},
     library_words{.of = "cupy",
-                  .distribution = "cupy-cuda13x (or the one that fits your CUDA)",
                   .devices = "cuda cuda_managed rocm",
                   .more_types = "bfloat16",
                   .forgets_readonly = true,
@@ -87,11 +84,8 @@ inline constexpr std::array words_of_libraries{
     library_words{.of = "numba",
                   .devices = "cpu cuda_host rocm_host cuda_managed cuda",
                   .forgets_readonly_on_gpu = true},
-    library_words{.of = "tvm_ffi", .distribution = "apache-tvm-ffi", .forgets_readonly = true},
-    library_words{.of = "cuda.core",
-                  .distribution = "cuda-core",
-                  .devices = "cpu cuda cuda_host cuda_managed",
-                  .more_types = "bfloat16"},
+    library_words{.of = "tvm_ffi", .forgets_readonly = true},
+    library_words{.of = "cuda.core", .devices = "cpu cuda cuda_host cuda_managed", .more_types = "bfloat16"},
 };
 
 static_assert(std::ranges::equal(words_of_libraries, py::known_libraries, {}, &library_words::of,

@@ -138,7 +138,7 @@ PyObject* dtype_table() noexcept {
                                              const library_words& words) noexcept {
     const std::pair<const char*, std::string_view> texts[] = {
         {"name", row.name},
-        {"distribution", words.distribution},
+        {"distribution", row.distribution},
         {"devices", words.devices},
         {"more_types", words.more_types},
         {"fewer_types", words.fewer_types},

@@ -23,6 +23,7 @@ NEEDS = {
     "nearest": "nanobind",
     "model": "nanobind",
     "one_of": "nanobind",
+    "out": "nanobind",  # and pybind11, where that is installed, too
     "in_place": None,
     "mdspan": "mdspan",
 }
@@ -58,6 +59,10 @@ class Page:
 
 
 IN_BODY = re.compile(r"(m\.|py::|nb::|tenon::)")
+NANOBIND_HEAD = (
+    "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\n"
+    "namespace nb = nanobind;\nusing namespace nb::literals;\n"
+)
 NANOBIND_FRAME = "NB_MODULE(guide, m) {\n%s\n}\n"
 PAGES = [
     Page("pybind11", "image_filter", "", "PYBIND11_MODULE(guide, m) {\n%s\n}\n"),
@@ -73,9 +78,7 @@ PAGES = [
     Page(
         "arrays",
         "nearest",
-        "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\n"
-        "namespace nb = nanobind;\nusing namespace nb::literals;\n"
-        "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
+        NANOBIND_HEAD + "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
         NANOBIND_FRAME,
     ),
     Page(
@@ -85,6 +88,7 @@ PAGES = [
         "namespace nb = nanobind;\nusing namespace nb::literals;\n",
         NANOBIND_FRAME,
     ),
+    Page("results", "nearest", "#include <nanobind/stl/tuple.h>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

@@ -11,6 +11,8 @@ from fake_buffer import Buffer
 from producers import CPU, CUDA, CUDA_HOST, READ_ONLY, ROCM, Ancient, Cached, Producer, exchange_class, raising
 from real_support import has
 
+import tenon
+
 np: Any = None
 if has("numpy"):
     import numpy as np
@@ -525,7 +527,9 @@ takes("two arrays that share their memory", "both", lambda: Call(f4(3)),
       and np.shares_memory(*result))
 takes("a dict of arrays as a result", "named", lambda: Call(f4(3)),
       lambda _, result: list(result) == ["double"] and list(result["double"]) == [0, 2, 4])
-takes("a result for what has no library", "scale", lambda: Call(array.array("f", [1, 2])),
+takes("a result for memory of no library", "scale", lambda: Call(array.array("f", [1, 2])),
+      lambda _, result: type(result) is np.ndarray and result.tolist() == [2, 4], "tenon", "numpy")
+takes("a result for a Tensor", "scale", lambda: Call(tenon.asdlpack(array.array("f", [1, 2]))),
       lambda _, result: type(result).__name__ == "Tensor" and memoryview(result).tolist() == [2, 4], "tenon")
 refuses("a result its library does not take", "scale",
         lambda: Call(exchange_class(fakes.Table(null=("allocate",)))(shape=(6,))), "fakes: never", "tenon",

@@ -442,6 +442,28 @@ def producing_model():
     return obj, rebind(obj, Nothing)
 
 
+def shown_model():
+    """An object that has memory and no library, and whose class goes away."""
+
+    class Model:
+        @property
+        def __array_interface__(self):
+            raise AssertionError("asked")
+
+    obj = Model()
+    return obj, rebind(obj, Nothing)
+
+
+def looked_at(model_of):
+    """is_array(obj), of a class that changes meanwhile."""
+
+    def make(_):
+        model, swap = model_of()
+        return lambda: float(native("bound_results_capi").is_array(model)), quiet(swap), Checked(0.0, 1.0)
+
+    return make
+
+
 def exported(leave):
     def make(_):
         exports = native("tenon_exports")
@@ -496,9 +518,16 @@ EXPORTS = {
     "like_numpy": as_like(numpy_memory),
     "like_dying": as_like(dying_model),
     "like_producing": as_like(producing_model),
+    "like_shown": as_like(shown_model),
+    "named_numpy": exported(lambda obj: bytes_of(native("bound_results_capi").numpy_of(obj))),
+    "named_torch": exported(lambda obj: bytes_of(native("bound_results_capi").torch_of(obj))),
+    "named_memoryview": exported(lambda obj: bytes_of(native("bound_results_capi").memory_of(obj))),
+    "is_array_dying": looked_at(dying_model),
+    "is_array_shown": looked_at(shown_model),
     "empty_like_torch": empty_like(torch_memory),
     "empty_like_numpy": empty_like(numpy_memory),
     "empty_like_dying": empty_like(dying_model),
+    "empty_like_shown": empty_like(shown_model),
     "dlpack": exported(through_numpy),
     "buffer": exported(lambda obj: float(sum(memoryview(obj).cast("B").tobytes()))),
     "numpy_asarray": exported(bytes_of),

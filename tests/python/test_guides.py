@@ -14,7 +14,7 @@ from bound import PAGES, Built, Page, build
 from building import assert_clean, run
 from real_support import need
 
-BINDERS = [page for page in PAGES if not page.head]
+BINDERS = [page for page in PAGES if not page.head]  # each a whole module to begin with
 OUR_WORD = "<!-- built by tests/python/test_guides.py"
 
 

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import gc
 import itertools
+import mmap
 import sys
 import types
 import weakref
@@ -89,10 +90,19 @@ LIKES = {
 PLAIN = ["torch", "torch, closed subclass", "numpy", "jax", "tensorflow", "pyarrow", "pyarrow, tensor", "tvm_ffi"]
 
 OF_NO_LIBRARY = {
-    "None": None, "bytes": b"a", "bytearray": bytearray(1), "memoryview": memoryview(b"a"),
-    "array": array.array("f", [1]), "ctypes": (ctypes.c_float * 2)(), "int": 1, "list": [1.0], "object": object(),
+    "None": None, "int": 1, "list": [1.0], "object": object(),
     "class": np.ndarray, "module": sys, "own": tenon_exports.produce(tenon_exports.Counter()),
     "imported": tenon.asdlpack(b"a"), "user class": tenon_exports.Matrix(2, 2),
+}  # fmt: skip
+
+# Memory to look at, and no library: who passes it expects NumPy's arrays.
+MEMORY_ALONE = {
+    "bytes": lambda: b"a", "bytearray": lambda: bytearray(1), "memoryview": lambda: memoryview(b"a"),
+    "array": lambda: array.array("f", [1]), "ctypes": lambda: (ctypes.c_float * 2)(), "mmap": lambda: mmap.mmap(-1, 8),
+    "pandas": lambda: need("pandas").Series([1.0]),
+    "polars": lambda: need("polars").Series([1.0]),
+    "PIL": lambda: need("PIL.Image").new("L", (2, 2)),
+    "array interface": lambda: types.new_class("Shown", (), {}, lambda members: members.update(__array_interface__={}))(),
 }  # fmt: skip
 
 
@@ -221,6 +231,29 @@ def test_what_belongs_to_no_library_gives_a_tensor(name):
 
     with exactly_once(counter):
         check()
+
+
+@pytest.mark.parametrize("name", MEMORY_ALONE)
+def test_memory_alone_gives_an_array_of_numpy(name):
+    counter = tenon_exports.Counter()
+
+    def check():
+        x = tenon_exports.like(counter, MEMORY_ALONE[name](), shape=(6,), data=PATTERN, readonly=True)
+        assert type(x) is np.ndarray
+        assert (x.tobytes(), x.shape, x.dtype, x.flags.writeable) == (PATTERN[:24], (6,), "float32", False)
+
+    with exactly_once(counter, exports=2):
+        for _ in range(2):
+            check()
+
+
+def test_memory_alone_and_what_numpy_cannot_hold():
+    """Memory of a GPU: nobody has named NumPy, so it is not refused."""
+    counter = tenon_exports.Counter()
+    with exactly_once(counter):
+        x = tenon_exports.like(counter, b"a", shape=(6,), device=(2, 0), address=0x7F00_0000_0000)
+        assert type(x) in (OWN, tenon.Tensor)
+        del x
 
 
 def test_numpy_memmap(tmp_path):
@@ -625,6 +658,12 @@ def test_empty_like_what_belongs_to_no_library(name):
     x = tenon_exports.empty_like(OF_NO_LIBRARY[name], (2, 3), "bfloat16")
     assert type(x) in (OWN, tenon.Tensor)
     assert (x.shape, x.dtype, x.readonly, x.data_ptr % 64, raw(x)) == ((2, 3), "bfloat16", False, 0, b"\x07" * 12)
+
+
+@pytest.mark.parametrize("name", MEMORY_ALONE)
+def test_empty_like_memory_alone(name):
+    x = tenon_exports.empty_like(MEMORY_ALONE[name](), (2, 3), "float32")
+    assert (type(x), x.dtype, x.shape, x.flags.writeable, x.tobytes()) == (np.ndarray, "float32", (2, 3), True, b"\x07" * 24)
 
 
 def test_empty_like_torch_is_memory_of_torch():

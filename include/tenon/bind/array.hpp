@@ -18,6 +18,7 @@
 // What tenon/py.hpp has, but for the engine, which comes last of all.
 #include <tenon/py/import.hpp>
 #include <tenon/py/like.hpp>
+#include <tenon/py/own.hpp>
 #include <tenon/py/producer.hpp>
 #include <tenon/py/ref.hpp>
 #include <tenon/py/traverse.hpp>

@@ -136,6 +136,7 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
     nanobind::object made;
     if constexpr (takes_arrays<Return (*)(Args...)>) {
+        [[maybe_unused]] const refuse_borrowed<std::remove_cvref_t<Return>> checked;
         using guard = guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>;
         const named_function* const known = remember_function(name, {all, sizeof...(Args)});
         made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature, known),
@@ -351,6 +352,44 @@ struct type_caster<P> : tenon::bind::kept_item<P> {
 /// What `tensor::own` gives, as a result: an error is raised.
 template <>
 struct type_caster<tenon::result<tenon::tensor>> : type_caster<tenon::tensor> {};
+
+/// A result that names its library.
+template <tenon::bind::named_result R>
+struct type_caster<R> {
+    using Value = R;
+    static constexpr auto Name = tenon::bind::joined<descr, R::annotation>();
+    template <typename T_>
+    using Cast = movable_cast_t<T_>;
+    template <typename>
+    static constexpr bool can_cast() {
+        return true;
+    }
+    bool from_python(handle, uint32_t, cleanup_list*) noexcept {
+        return (tenon::bind::refuse_parameter<R>{}, false);
+    }
+    template <typename T>
+    static handle from_cpp(T&& value, rv_policy, cleanup_list*) noexcept {
+        return tenon::bind::named_to_python(std::forward<T>(value));
+    }
+    explicit operator R*();
+    explicit operator R&();
+    explicit operator R&&();
+};
+
+/// A view, which does not compile.
+template <tenon::bind::borrowed_view V>
+struct type_caster<V> : tenon::bind::refuse_borrowed<V> {
+    using Value = V;
+    static constexpr auto Name = const_name("");
+    template <typename T_>
+    using Cast = movable_cast_t<T_>;
+    bool from_python(handle, uint32_t, cleanup_list*) noexcept;
+    template <typename T>
+    static handle from_cpp(T&&, rv_policy, cleanup_list*) noexcept;
+    explicit operator V*();
+    explicit operator V&();
+    explicit operator V&&();
+};
 
 }  // namespace detail
 }  // namespace nanobind

@@ -315,6 +315,7 @@ public:
 
     template <typename Return, typename Guard, typename Func>
     decltype(auto) call(Func&& f) && {
+        [[maybe_unused]] const tenon::bind::refuse_borrowed<std::remove_cvref_t<Return>> checked;
         if constexpr (std::is_void_v<Return>) {
             run<Guard>(f, indices{});
             return void_type();
@@ -374,6 +375,39 @@ public:
 /// What `tensor::own` gives, as a result: an error is raised.
 template <>
 class type_caster<tenon::result<tenon::tensor>> : public type_caster<tenon::tensor> {};
+
+/// A result that names its library.
+template <tenon::bind::named_result R>
+class type_caster<R> {
+public:
+    static constexpr auto name = tenon::bind::joined<descr, R::annotation>();
+    template <typename T_>
+    using cast_op_type = movable_cast_op_type<T_>;
+
+    bool load(handle, bool) { return (tenon::bind::refuse_parameter<R>{}, false); }
+    template <typename T>
+    static handle cast(T&& value, return_value_policy, handle) {
+        return tenon::bind::detail::or_throw(tenon::bind::named_to_python(std::forward<T>(value)));
+    }
+    explicit operator R*();
+    explicit operator R&();
+    explicit operator R&&();
+};
+
+/// A view, which does not compile.
+template <tenon::bind::borrowed_view V>
+class type_caster<V> : tenon::bind::refuse_borrowed<V> {
+public:
+    static constexpr auto name = const_name("");
+    template <typename T_>
+    using cast_op_type = movable_cast_op_type<T_>;
+    bool load(handle, bool);
+    template <typename T>
+    static handle cast(T&&, return_value_policy, handle);
+    explicit operator V*();
+    explicit operator V&();
+    explicit operator V&&();
+};
 
 }  // namespace pybind11::detail
 

@@ -5,18 +5,59 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include <tenon/bind/array.hpp>
+#include <tenon/bind/results.hpp>
+#include <tenon/detail/binders.hpp>
 
 namespace tenon::bind {
 
 /// What the binders have a caster for, within lists, tuples and dicts.
 template <class P>
-concept item = is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>;
+concept item =
+    tenon::detail::bindable<P> && (is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>);
+/// A result that names its library, and is no parameter.
+template <class P>
+concept named_result = tenon::detail::bindable<P> && is_library_array<P>;
+
+// What shows memory and keeps nothing alive: it is no parameter, no result, and no member of a class.
+template <class T>
+inline constexpr bool keeps_nothing = std::is_same_v<T, tensor_ref>;
+template <class T, int Rank>
+inline constexpr bool keeps_nothing<view<T, Rank>> = true;
+template <class T, int Rank>
+inline constexpr bool keeps_nothing<device_view<T, Rank>> = true;
+template <class T>
+inline constexpr bool keeps_nothing<result<T>> = keeps_nothing<T>;
+template <class P>
+concept borrowed_view = keeps_nothing<P>;
+/// Nor does a span, which other functions may have a use for.
+template <class T>
+inline constexpr bool is_span = false;
+template <class T, std::size_t Size>
+inline constexpr bool is_span<std::span<T, Size>> = true;
+template <class T>
+inline constexpr bool is_span<result<T>> = is_span<T>;
+
+/// Stops with a sentence where a binder would look for a way to show `T` to Python.
+template <class T>
+struct refuse_borrowed {
+    static_assert(
+        !keeps_nothing<T> && !is_span<T>,
+        "a view or a span keeps nothing alive: take and keep a tenon::array or a tenon::tensor, and "
+        "return one of these");
+};
+template <class T>
+struct refuse_parameter {
+    static_assert(
+        !is_library_array<T>,
+        "a type that names a library is a result: take a tenon::array, whose library is the caller's");
+};
 
 template <class P>
 struct passing;

@@ -160,6 +160,8 @@ loading load_value(PyObject* obj, bool may_convert, std::optional<T>& out, kept_
     } else if constexpr (is_a<T, std::optional>) {
         out.emplace();
         return obj == Py_None ? loading::done : load_value(obj, may_convert, *out, kept);
+    } else if constexpr (keeps_nothing<T> || is_span<T> || is_library_array<T>) {
+        return (refuse_borrowed<T>{}, refuse_parameter<T>{}, loading::refused);
     } else {
         static_assert(
             is_dict<T> || is_a<T, std::vector> || is_a<T, std::tuple>,
@@ -237,6 +239,8 @@ PyObject* to_object(T&& result) {
         return py::ref(std::forward<T>(result)).release();
     } else if constexpr (is_array<value> || is_one_of<value, tensor, shared_tensor, tenon::result<tensor>>) {
         return to_python<value>(std::forward<T>(result));
+    } else if constexpr (is_library_array<value>) {
+        return named_to_python(std::forward<T>(result));
     } else if constexpr (is_a<value, std::optional>) {
         return result ? to_object(*std::forward<T>(result)) : py::ref::borrow(Py_None).release();
     } else if constexpr (is_a<value, std::vector>) {
@@ -264,6 +268,8 @@ PyObject* to_object(T&& result) {
         const bool complete =
             made && std::apply([&](auto&... part) { return (put(part_to_object<T>(part)) && ...); }, result);
         return complete ? made.release() : nullptr;
+    } else if constexpr (keeps_nothing<value> || is_span<value>) {
+        return (refuse_borrowed<value>{}, nullptr);
     } else {
         static_assert(
             sizeof(T) == 0,
@@ -290,6 +296,8 @@ template <class T, bool IsResult = false>
         return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
     } else if constexpr (is_one_of<value, tensor, shared_tensor, result<tensor>>) {
         return "tenon.Tensor";
+    } else if constexpr (is_library_array<value>) {
+        return std::string(value::annotation);
     } else if constexpr (is_a<value, std::optional>) {
         return annotation_of<typename value::value_type, IsResult>() + " | None";
     } else if constexpr (is_a<value, std::vector>) {

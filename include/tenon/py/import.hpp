@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <tenon/py/numpy_struct.hpp>
+#include <tenon/py/ref.hpp>
 #include <tenon/tensor/request.hpp>
 #include <tenon/tensor/tensor.hpp>
 
@@ -39,6 +40,17 @@ struct import_options {
 /// Needs an attached thread state; the tensor may be dropped on any thread, with or without one.
 [[nodiscard]] TENON_API std::optional<tensor> from_python(PyObject* obj,
                                                           const import_options& options = {}) noexcept;
+
+/// Whether `from_python` and bound functions have a way to take the object: it speaks a protocol of tensors
+/// (a list, a number, text, None and a class do not). Whether it fits is for them to say. A look at its type,
+/// as a rule; nothing is taken, and no exception left.
+[[nodiscard]] TENON_API bool is_array(PyObject* obj) noexcept;
+/// The same of what binders have for objects, and of a `py::ref`.
+template <detail::binder_handle Handle>
+[[nodiscard]] bool is_array(const Handle& obj) noexcept {
+    return is_array(obj.ptr());
+}
+[[nodiscard]] inline bool is_array(const ref& obj) noexcept { return is_array(obj.get()); }
 
 namespace detail {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <tenon/py/export.hpp>
@@ -12,13 +13,21 @@ namespace tenon::py {
 /// other library with an exchange table by that, NumPy by its C functions, the others by their `from_dlpack`.
 /// JAX and TensorFlow compute with memory that is aligned to 64 bytes (`allocate`, `aligned_allocator`): of
 /// other memory JAX makes a copy, and so do we for TensorFlow.
-/// What comes from no such library (None, bytes, a memoryview) gives a producer object. `t` is taken in any
-/// case; null with an exception set on failure.
+/// What has memory to look at and no such library (bytes, a memoryview, an image of Pillow's, a column of
+/// pandas or polars) gives an array of NumPy's, where that can be imported; all else (None, a number, a
+/// `tenon.Tensor`) a producer object. `t` is taken in any case; null with an exception set on failure.
 ///
 /// An array of NumPy's that was imported, or made by `empty_like`, comes back as the very same object.
 [[nodiscard]] TENON_API PyObject* to_python(tensor&& t, PyObject* like) noexcept;
 /// The same for memory just taken over: an error of `tensor::own` is raised.
 [[nodiscard]] TENON_API PyObject* to_python(result<tensor> t, PyObject* like) noexcept;
+
+/// The tensor as an array of the library of this name, over the same memory, where there is no array of the
+/// caller's to go by: "numpy", "torch", "jax", "tensorflow", "paddle", "cupy", "tvm_ffi"; or as a
+/// "memoryview". The library is imported if need be; ImportError says what to install. `t` is taken in any
+/// case; null with an exception set on failure.
+[[nodiscard]] TENON_API PyObject* to_library(tensor&& t, std::string_view library) noexcept;
+[[nodiscard]] TENON_API PyObject* to_library(result<tensor> t, std::string_view library) noexcept;
 
 namespace detail {
 

@@ -163,7 +163,7 @@ template <class T, class Get = detail::unbox<T>>
 template <class T, class Get = detail::unbox<T>>
 [[nodiscard]] bool make_producer(PyObject* type, Get get = {}) noexcept {
     if (PyType_Check(type) != 0) return make_producer<T>(reinterpret_cast<PyTypeObject*>(type), get);
-    PyErr_SetString(PyExc_TypeError, "tenon: make_producer needs a class");
+    raise(errc::not_an_array, "tenon: make_producer needs a class");
     return false;
 }
 

@@ -27,8 +27,8 @@ TENON_API std::nullptr_t raise(errc code, const std::string& message) noexcept;
 /// Raises `e` as its exception, after `prefix`.
 TENON_API std::nullptr_t raise(const error& e, std::string_view prefix = {}) noexcept;
 
-/// Raises the C++ exception being handled, for the C function it must not leave. A Python exception that is
-/// pending already stands.
+/// Raises the C++ exception being handled, for the C function it must not leave, also on a thread that has
+/// let go of the GIL. A Python exception that is pending already stands.
 TENON_API void raise_caught() noexcept;
 
 /// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions

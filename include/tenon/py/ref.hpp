@@ -1,6 +1,7 @@
 // tenon/py/ref.hpp: one owned reference to a Python object.
 #pragma once
 
+#include <concepts>
 #include <utility>
 
 #include <tenon/detail/foreign_code.hpp>
@@ -14,6 +15,12 @@ namespace detail {
 TENON_COLD inline void drop(PyObject* obj) noexcept {
     foreign_code([&] { Py_XDECREF(obj); });
 }
+
+/// What the binders have for objects: `nanobind::object`, `pybind11::handle` and those derived from them.
+template <class Handle>
+concept binder_handle = requires(const Handle& h) {
+    { h.ptr() } -> std::convertible_to<PyObject*>;
+};
 
 }  // namespace detail
 

@@ -45,6 +45,15 @@ concept sharing_pointer = requires(P& p) {
     typename P::element_type;
 };
 
+/// What holds a reference to an object of Python's, as the binders and `py::ref` do: known by its functions,
+/// for nothing of Python's is seen here.
+template <class H>
+concept python_handle = requires(H& h) {
+    h.ptr();
+    h.inc_ref();
+    h.dec_ref();
+} || requires(H& h) { H::take(H::borrow(h.get()).release()); };
+
 }  // namespace detail
 
 /// A tensor with something behind it that keeps its memory alive until this object goes. Thread-compatible:
@@ -231,6 +240,9 @@ private:
     /// Moves from `object`, describes, adopts: in this order.
     template <class Owner, class Describe>
     [[nodiscard]] static result<tensor> own_moved(Owner& object, Describe&& describe_it) {
+        static_assert(!detail::python_handle<Owner>,
+                      "tensor::own: a Python object must not be let go of without the GIL; "
+                      "use tenon::py::own(object, info), which sees to that");
         keep_alive owner;
         Owner* const there = detail::keep_moved(object, owner);
         if (there == nullptr) {

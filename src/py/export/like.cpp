@@ -100,7 +100,7 @@ namespace detail {
     PyObject* const owner = array_kept_by(t.owner());
     if (owner == nullptr || Py_TYPE(owner) != plan.type) return nullptr;
     // NumPy has two types of the same integers, where two of C's have one size.
-    if (plan.maker.kind == maker_kind::numpy &&
+    if (plan.numpy_struct &&
         reinterpret_cast<const numpy_abi::array*>(owner)->descr->type_num != numpy_abi::number_of(t.dtype()))
         return nullptr;
     bool same = false;
@@ -172,8 +172,12 @@ namespace detail {
 /// What the maker makes of the tensor, which is taken on success, and by the library's functions in any case.
 [[nodiscard]] inline PyObject* make_array(tensor& t, const array_maker& plan, interpreter& here) noexcept {
     const maker_kind kind = plan.maker.kind;
-    if (kind == maker_kind::unresolved || kind == maker_kind::none ||
-        reinterpret_cast<PyObject*>(plan.type) == here.package_type.load())
+    const bool is_ours =
+        plan.type != nullptr && reinterpret_cast<PyObject*>(plan.type) == here.package_type.load();
+    // Who passed bytes, say, named no library: what NumPy cannot hold need not be refused.
+    const bool is_elsewhere = kind == maker_kind::numpy && plan.type != nullptr && !plan.numpy_struct &&
+                              !t.device().is_host_accessible();
+    if (kind == maker_kind::unresolved || kind == maker_kind::none || is_ours || is_elsewhere)
         return to_python(std::move(t));
     if (kind == maker_kind::exchange_table) {
         if (!align_for(t, plan)) return nullptr;
@@ -217,6 +221,34 @@ TENON_FAST TENON_INLINE PyObject* detail::array_over(const tensor_ref& t, keep_a
     tensor& made = *own;  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
     const detail::taken taken_too(made);
     return make_array(made, *plan, *here);
+}
+
+TENON_INLINE PyObject* to_library(tensor&& t, std::string_view library) noexcept try {
+    const detail::taken taken(t);
+    interpreter* const here = interpreter::current();
+    if (here == nullptr) return nullptr;
+    if (library == "memoryview") {
+        const ref made = ref::take(to_python(std::move(t)));
+        return made ? foreign_code([&] { return PyMemoryView_FromObject(made.get()); }) : nullptr;
+    }
+    const library_row* const row = find_library(library);
+    if (row == nullptr || !row->makes_arrays()) {
+        std::string known = "memoryview";
+        for (const library_row& each : known_libraries)
+            if (each.makes_arrays()) known += ", " + std::string(each.name);
+        PyErr_Format(PyExc_ValueError, "tenon: to_library makes no arrays of '%s'; there are %s",
+                     std::string(library).c_str(), known.c_str());
+        return nullptr;
+    }
+    const auto plan = detail::maker_of_library(*row);
+    return plan ? detail::make_array(t, *plan, *here) : nullptr;
+} catch (...) {
+    raise_caught();
+    return nullptr;
+}
+
+TENON_INLINE PyObject* to_library(result<tensor> t, std::string_view library) noexcept {
+    return t ? to_library(std::move(*t), library) : raise(t.error(), "tenon: ");
 }
 
 TENON_INLINE PyObject* to_python(result<tensor> t, PyObject* like) noexcept {

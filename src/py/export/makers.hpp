@@ -77,6 +77,20 @@ struct library_function {
     return found && PyCallable_Check(found.get()) != 0;
 }
 
+/// Whether all that the type has is memory to look at: a buffer, NumPy's array interface, or Arrow's stream
+/// (a column of pandas or polars). Its library makes no arrays of it, and whoever passes such an object
+/// expects NumPy's.
+[[nodiscard]] inline bool shows_memory_alone(const type_plan& plan, const interpreter& names) noexcept {
+    const auto declares = [&](std::initializer_list<PyObject*> any_of) {
+        return std::ranges::any_of(any_of, [&](PyObject* name) {
+            return static_cast<bool>(ref::take(call::type_attr(plan.type, name)));
+        });
+    };
+    return plan.table == nullptr &&
+           (plan.has_buffer || declares({names.array_interface, names.arrow_array, names.arrow_stream})) &&
+           !declares({names.dlpack, names.cuda_array_interface, names.arrow_device_array});
+}
+
 /// What makes arrays like some object: a copy of the plan of its type, for what follows runs foreign code.
 struct array_maker : type_plan {
     ref alive;                     ///< the type: the object may get another
@@ -86,7 +100,7 @@ struct array_maker : type_plan {
         : type_plan(plan), alive(ref::borrow(reinterpret_cast<PyObject*>(plan.type))) {}
 
     /// Looks for it; false with an exception set on failure.
-    [[nodiscard]] bool resolve(PyObject* like) noexcept try {
+    [[nodiscard]] bool resolve(PyObject* like, py::interpreter& here) noexcept try {
         if (table != nullptr && table->managed_tensor_to_py_object_no_sync != nullptr) {
             maker.kind = maker_kind::exchange_table;
         } else if (numpy_struct) {
@@ -102,10 +116,15 @@ struct array_maker : type_plan {
         }
         if (PyErr_Occurred() != nullptr) return false;
         const bool by_function = maker.kind == maker_kind::function || maker.kind == maker_kind::of_capsule;
-        if (by_function && !from.function) maker.kind = maker_kind::none;
+        if (by_function && !from.function) {
+            maker.kind = maker_kind::none;
+            if (shows_memory_alone(*this, here) && numpy_abi::functions::find(here))
+                maker.kind = maker_kind::numpy;
+            if (!forget_answer()) return false;  // without NumPy it is a Tensor
+        }
         if (library != nullptr && library->empty != nullptr)
             empty = function_at(library->empty);
-        else if (by_function && !immutable)
+        else if (by_function && !immutable && maker.kind != maker_kind::numpy)
             empty = function_named(like, "empty");
         maker.from = from.function.get();
         maker.empty = empty.function.get();
@@ -123,7 +142,7 @@ TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* 
     ref type;
     if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
     std::optional<array_maker> made(std::in_place, plan);
-    if (!made->resolve(like)) return std::nullopt;
+    if (!made->resolve(like, here)) return std::nullopt;
     const bool is_kept = keep_function(here, made->from) && keep_function(here, made->empty);
     if (PyErr_Occurred() != nullptr) return std::nullopt;
     made->maker.home = &here;
@@ -148,6 +167,41 @@ TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* 
     if (const type_plan* const known = plan_with_maker(like, here)) [[likely]]
         return std::optional<array_maker>(std::in_place, *known);
     return find_maker(like, here);
+}
+
+/// What makes arrays of a library that is known by its name alone: it is imported if need be. Nullopt with an
+/// exception set on failure; ImportError says what to install.
+[[nodiscard]] inline std::optional<array_maker> maker_of_library(const library_row& row) noexcept try {
+    const nesting_level level;
+    if (!level) return std::nullopt;
+    const std::string name(row.name);
+    if (!ref::take(call::import_module(name.c_str()))) {
+        if (PyErr_ExceptionMatches(PyExc_ModuleNotFoundError) == 0) return std::nullopt;
+        const std::string distribution(row.distribution.empty() ? row.name : row.distribution);
+        ref cause = pending_exception();
+        PyErr_Format(PyExc_ModuleNotFoundError, "tenon: %s is not installed; pip install %s", name.c_str(),
+                     distribution.c_str());
+        blame(std::move(cause));
+        return std::nullopt;
+    }
+    type_plan plan;
+    plan.library = &row;
+    plan.immutable = row.immutable;
+    std::optional<array_maker> made(std::in_place, plan);
+    if (row.from_dlpack != nullptr) {
+        made->from = function_at(row.from_dlpack);
+        made->maker.from = made->from.function.get();
+        made->maker.kind = row.from_capsule ? maker_kind::of_capsule : maker_kind::function;
+        if (made->maker.from != nullptr) return made;
+        if (PyErr_Occurred() == nullptr)
+            PyErr_Format(PyExc_ImportError, "tenon: this %s has no %s", name.c_str(), row.from_dlpack);
+        return std::nullopt;
+    }
+    made->maker.kind = maker_kind::numpy;
+    return made;
+} catch (...) {
+    raise_caught();
+    return std::nullopt;
 }
 
 /// Lets go of what a table that we know has allocated: `home` is that table.

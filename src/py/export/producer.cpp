@@ -153,8 +153,8 @@ TENON_INLINE bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept
 
 TENON_INLINE bool become_producer(PyTypeObject* type, producer_tables& tables,
                                   std::size_t boxed_size) noexcept {
-    return (boxed_size == 0 || may_be_boxed(type, boxed_size)) && may_become_producer(type) &&
-           add_protocols(type, tables);
+    return interpreter::current() != nullptr && (boxed_size == 0 || may_be_boxed(type, boxed_size)) &&
+           may_become_producer(type) && add_protocols(type, tables);
 }
 
 }  // namespace tenon::py::detail

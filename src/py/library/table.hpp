@@ -13,7 +13,8 @@ using library_stream = std::intptr_t (*)(int device);
 struct library_row {
     /// What is imported; its first part is that of the `__module__` of its classes.
     std::string_view name;
-    std::string_view alias = "";  ///< another package that its classes may come from
+    std::string_view alias = "";         ///< another package that its classes may come from
+    std::string_view distribution = "";  ///< what is installed for it, if that has another name
 
     // --- its arrays as they come in ---
     bool immutable = false;  ///< they must never be written to, whatever a struct's flags say
@@ -60,6 +61,10 @@ struct library_row {
     std::string_view to_cuda = "";
     std::string_view to_writable = "";  ///< memory of its own that may be written to
 
+    /// Arrays of it can be made of any tensor: NumPy's by its C functions, the others' by `from_dlpack`.
+    [[nodiscard]] constexpr bool makes_arrays() const noexcept {
+        return from_dlpack != nullptr || name == "numpy";
+    }
     /// Whether it can compute with elements at an address, as far as alignment goes.
     [[nodiscard]] bool can_compute_at(const void* address, dtype type, device where) const noexcept {
         constexpr dtype complex128(abi::type_code::complex, 128);
@@ -117,10 +122,12 @@ TENON_PRIVATE inline constexpr std::array known_libraries{
                 .to_cuda = "$x.gpu()",
                 .to_writable = "numpy.array($x)"},
     library_row{.name = "paddle",
+                .distribution = "paddlepaddle",
                 .from_dlpack = "paddle.from_dlpack",
                 .alignment_of_complex128 = 16,
                 .to_type = "$x.astype('$t')"},
     library_row{.name = "cupy",
+                .distribution = "cupy-cuda13x (or the one that fits your CUDA)",
                 .stream_alone = true,
                 .always_cuda = true,
                 .array = "ndarray",
@@ -139,8 +146,8 @@ TENON_PRIVATE inline constexpr std::array known_libraries{
                 .arrow_rather_for = "pyarrow.lib.FixedShapeTensorArray",
                 .to_type = "$x.cast('$t')"},
     library_row{.name = "numba"},
-    library_row{.name = "tvm_ffi", .from_dlpack = "tvm_ffi.from_dlpack"},
-    library_row{.name = "cuda.core"},
+    library_row{.name = "tvm_ffi", .distribution = "apache-tvm-ffi", .from_dlpack = "tvm_ffi.from_dlpack"},
+    library_row{.name = "cuda.core", .distribution = "cuda-core"},
 };
 
 /// The row of a package, or null.

@@ -26,7 +26,10 @@ TENON_COLD TENON_INLINE std::nullptr_t raise(const error& e, std::string_view pr
     return nullptr;
 }
 
-TENON_COLD TENON_INLINE void raise_caught() noexcept {
+namespace detail {
+
+/// The same on a thread that is attached.
+inline void raise_caught_attached() noexcept {
     if (PyErr_Occurred() != nullptr) return;
     try {
         throw;
@@ -45,6 +48,12 @@ TENON_COLD TENON_INLINE void raise_caught() noexcept {
     } catch (...) {
         PyErr_SetString(PyExc_RuntimeError, "tenon: a C++ exception of an unknown type was thrown");
     }
+}
+
+}  // namespace detail
+
+TENON_COLD TENON_INLINE void raise_caught() noexcept {
+    detail::raise_attached(detail::raise_caught_attached);
 }
 
 }  // namespace tenon::py
