@@ -5,6 +5,7 @@
 //   errc::malformed    -> tenon.MalformedError, which is a ValueError and a BufferError: a descriptor that
 //                         contradicts itself is a bad value, and consumers of DLPack expect BufferError
 //   errc::no_memory    -> MemoryError
+//   errc::mismatched   -> ValueError
 #pragma once
 
 #include <cstddef>

@@ -19,6 +19,7 @@ enum class errc : std::uint8_t {
     refused,       ///< well formed, but not expressible or not allowed here: BufferError
     malformed,     ///< the descriptor contradicts itself: ValueError (and BufferError)
     no_memory,     ///< an allocation failed: MemoryError
+    mismatched,    ///< several that are well formed do not go together: ValueError
 };
 
 /// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs
