@@ -19,6 +19,7 @@ struct parameter_spec {
     conversions converting = conversions::none;
     const char* words = "";   ///< the parameter, as signatures and messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
+    bool numbers = false;     ///< a number of Python's is taken, too
 };
 
 enum class parameter_kind : std::uint8_t {

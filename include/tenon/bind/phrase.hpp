@@ -61,8 +61,10 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
         << std::int64_t{type.lanes} << ")";
 }
 
-/// The request in words, with a word more if what differs in element type or order is converted.
-[[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none) noexcept {
+/// The request in words, with a word more if what differs in element type or order is converted, and if a
+/// number of Python's will do.
+[[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none,
+                                     bool takes_numbers = false) noexcept {
     phrase out;
     if (r.writable) out << "writable ";
     if (r.order != memory_order::any) out << (r.order == memory_order::c ? "C-contiguous " : "F-contiguous ");
@@ -90,6 +92,7 @@ constexpr void spell_type(phrase& out, dtype type) noexcept {
     if (r.alignment > natural_alignment(r)) out << ", aligned to " << std::int64_t{r.alignment} << " bytes";
     if (converts != conversions::none) out << ", or convertible";
     if (converts == conversions::narrowing) out << " with narrowing";
+    if (takes_numbers) out << ", or a number";
     return out;
 }
 
