@@ -22,6 +22,7 @@ NEEDS = {
     "three_arrays": "pybind11",
     "nearest": "nanobind",
     "model": "nanobind",
+    "vectorize": "nanobind",
     "in_place": None,
     "mdspan": "mdspan",
 }
@@ -75,6 +76,12 @@ PAGES = [
         "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\n"
         "namespace nb = nanobind;\nusing namespace nb::literals;\n"
         "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
+        NANOBIND_FRAME,
+    ),
+    Page(
+        "loops",
+        "nearest",
+        "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\nusing namespace nanobind::literals;\n",
         NANOBIND_FRAME,
     ),
 ]
