@@ -48,14 +48,13 @@ using vectorized_parameter = typename parameter_of<P>::type;
 template <class R>
 using vectorized_result = array<const stored<R>, dynamic_rank, numbers>;
 
-/// A function of such parameters, called for each element.
+/// Stops the compilation of what cannot be called for each element, with a word on why.
 template <class R, class... P>
-class vectorized_call {
+consteval bool require_vectorizable() {
     static_assert(!std::is_void_v<R>,
                   "tenon::vectorize: the function must return a number for each element; to "
                   "write to arrays bind a function that uses tenon::for_each");
-    using made = std::conditional_t<std::is_void_v<R>, int, std::remove_cvref_t<R>>;
-    static_assert(addressable<stored<made>>,
+    static_assert(std::is_void_v<R> || addressable<stored<std::remove_cvref_t<R>>>,
                   "tenon::vectorize: the function must return a number, as an array can have for an element");
     static_assert((is_walked<P> || ...),
                   "tenon::vectorize: no parameter is a number, taken by value or as a const reference");
@@ -63,7 +62,13 @@ class vectorized_call {
         ((is_walked<P> || !std::is_rvalue_reference_v<P>) && ...),
         "tenon::vectorize: what is passed on to each call cannot be moved from it: take it by value, "
         "or as a const reference");
+    return true;
+}
 
+/// A function of such parameters, called for each element.
+template <class R, class... P>
+class vectorized_call {
+    using made = std::remove_cvref_t<R>;
     using arguments = std::tuple<vectorized_parameter<P>&...>;
     /// The places of the parameters that are walked.
     static constexpr std::size_t count = (std::size_t{0} + ... + std::size_t{is_walked<P>});
@@ -115,6 +120,8 @@ public:
 /// What `vectorize` gives, for any binder.
 template <class F, class R, class... P>
 class vectorized_function {
+    static_assert(require_vectorizable<R, P...>());
+
 public:
     explicit vectorized_function(F f) : f_(std::move(f)) {}
     vectorized_result<std::remove_cvref_t<R>> operator()(vectorized_parameter<P>... arguments) const {
@@ -127,6 +134,7 @@ private:
 
 /// The function behind a constant: with it a plain function for `py::function`.
 template <auto F, class R, class... P>
+    requires(require_vectorizable<R, P...>())
 vectorized_result<std::remove_cvref_t<R>> call_vectorized(vectorized_parameter<P>... arguments) {
     return vectorized_call<R, P...>::run(F, arguments...);
 }
