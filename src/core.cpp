@@ -11,6 +11,7 @@
 #include "gpu/stream.cpp"
 #include "memory/allocate.cpp"
 #include "memory/copy.cpp"
+#include "tensor/for_each.cpp"
 #include "tensor/managed.cpp"
 #include "tensor/request.cpp"
 #include "tensor/shape.cpp"

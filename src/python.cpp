@@ -24,6 +24,7 @@
 #include "bind/call.cpp"
 #include "bind/function.cpp"
 #include "bind/results.cpp"
+#include "bind/vectorize.cpp"
 #include "py/export/array_interface.cpp"
 #include "py/export/arrow.cpp"
 #include "py/export/buffer.cpp"

@@ -3,6 +3,7 @@
 #include <tenon/bind/argument.hpp>
 #include "../py/export/all.hpp"
 #include "../tensor/held.hpp"
+#include "number.hpp"
 #include "words.hpp"
 
 namespace tenon::bind {
@@ -29,7 +30,8 @@ TENON_INLINE shared_tensor keep_shared(tensor&& t, PyObject* object) {
 
 /// What is said where an array is needed that is there.
 inline constexpr const char* empty_array =
-    "tenon: the array is empty: nothing was put into it, or it was moved away; give it a value first, or take "
+    "tenon: the array is empty: nothing was put into it, or it was moved away; give it a value first, or "
+    "take "
     "and return a std::optional of it where None is meant";
 
 TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape, dtype type,
@@ -37,6 +39,7 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
     if (py::attached_thread_state() == nullptr)
         throw std::runtime_error(std::string("tenon: empty_like") + py::needs_gil);
     if (like == nullptr) throw std::runtime_error(empty_array);
+    if (known.is_number()) return keep_memory(new_number(type, shape), like, 0, false);
     auto made = py::empty_like(like, shape, type, &known);
     if (!made) throw py::python_error();
     const device where = known.device();
@@ -140,9 +143,9 @@ TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept
     }
     held& here = *memory.get();
     if (PyObject* const object = object_of(here, source)) return py::ref::borrow(object).release();
+    if (here.memory.is_number()) return number_to_python(here.memory);
     const bool is_last = here.holders.load(std::memory_order_acquire) == 1;
-    if (is_last && !here.is_itself && source != nullptr)
-        return py::to_python(std::move(here.memory), source);
+    if (is_last && !here.is_itself && source != nullptr) return py::to_python(std::move(here.memory), source);
     auto shared = tenon::detail::share_held(here);  // copies of the array are still about
     PyObject* const made =
         source != nullptr ? py::to_python(std::move(shared), source) : py::to_python(std::move(shared));
@@ -282,6 +285,8 @@ struct loader {
             if (answer != loading::refused) return finish(answer);
             if (a.index_ + 1U < type.count) reached = import_array(obj, why);
         }
+        if (reached == loading::refused && a.got_.no_array && is_number(obj))
+            return finish(load_number(obj, may_convert, why));
         return finish(reached == loading::raised ? reached : loading::refused);
     }
     /// Takes what was only looked at, once: see `settle_all`.
@@ -479,6 +484,35 @@ private:
     } catch (...) {
         py::raise_caught();
         return loading::raised;
+    }
+    /// Takes a number of Python's, for the first alternative that has room for it.
+    TENON_COLD [[nodiscard]] loading load_number(PyObject* obj, bool may_convert,
+                                                 note_ptr& why) const noexcept {
+        for (a.index_ = 0; a.index_ < a.type_->count; ++a.index_) {
+            if (!spec().numbers) continue;
+            const dtype type = spec().wanted.type.value_or(dtype{});
+            element_bits element;
+            const char* const problem = store_number(obj, type, may_convert, element);
+            if (problem == nullptr) {
+                why.reset();
+                return lend_number(obj, type, element);
+            }
+            if (why && why->number == nullptr) why->number = problem;
+        }
+        return loading::refused;
+    }
+    /// It has memory of its own, which copies of the array keep as any other.
+    [[nodiscard]] loading lend_number(PyObject* obj, dtype type, const element_bits& element) const noexcept {
+        auto made = allocate(type, extents());
+        if (!made) return py::raise(made.error(), "tenon: "), loading::raised;
+        std::memcpy(made->data(), element.bytes, static_cast<std::size_t>(type.itemsize()));
+        const abi::dl_tensor described{
+            made->data(), {abi::device_code::cpu, 0}, 0, type.to_abi(), nullptr, nullptr, 0};
+        if (auto ok = a.got_.admit({described}); !ok)
+            return py::raise(ok.error(), "tenon: "), loading::raised;
+        a.got_.owner = std::move(made->owner());
+        a.got_.add_marks(tenon::detail::mark::number);
+        return lend(obj);
     }
     [[nodiscard]] loading lend(PyObject* obj) const noexcept {
         a.source_ = obj;

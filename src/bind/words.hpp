@@ -27,8 +27,9 @@ struct note {
     note* next = nullptr;
     const parameter_type* type = nullptr;
     const parameter_spec* spec = nullptr;
-    py::ref object = {};     ///< what was refused: held, since an item of a list may be nobody else's
-    py::ref exception = {};  ///< that its import was refused by; if none, it speaks no protocol, or
+    py::ref object = {};           ///< what was refused: held, since an item of a list may be nobody else's
+    py::ref exception = {};        ///< that its import was refused by; if none, it speaks no protocol, or
+    const char* number = nullptr;  ///< it is a number, which cannot be taken for this reason
     bool is_array = false;  ///< it is an array, and not one that is asked for, as the others say from here on
     error fault = {};
     bool relaxed = false;  ///< element type and order would be converted: something else is at fault
@@ -270,6 +271,9 @@ struct subject {
         begin("was refused");
         out.text += ", got " + type_name(n.object.get()) + ": " + text_of_exception(n.exception.get());
         out.cause = py::ref::borrow(n.exception.get());
+    } else if (n.number != nullptr) {
+        begin("is not taken");
+        out.text += ", got " + type_name(n.object.get()) + ": " + n.number;
     } else if (!n.is_array) {
         begin("is not an array");
         out.text += ", got " + type_name(n.object.get()) + "; try numpy.asarray(" + about.name +

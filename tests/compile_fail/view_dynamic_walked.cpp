@@ -1,5 +1,5 @@
 // tests/compile_fail/view_dynamic_walked.cpp: a view is walked whose rank is not known.
-// must say: state the rank, 1 or more, to walk the first axis
+// must say: walk elements(), use tenon::for_each, or state the rank
 
 #include <tenon/tenon.hpp>
 

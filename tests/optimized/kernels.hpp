@@ -6,6 +6,7 @@
 #include <span>
 
 #include <tenon/bind/array.hpp>
+#include <tenon/tensor/for_each.hpp>
 
 template <class T>
 using line = tenon::array<T, 1, tenon::c_contiguous>;
@@ -30,4 +31,9 @@ inline constexpr auto subtract = [](line<float> y, std::optional<line<const floa
     const float* const from = x->data();
     float* const to = y.data();
     for (std::int64_t i = 0; i < y.size(); ++i) to[i] -= from[i];
+};
+
+/// mulpd: `for_each`, over arrays of any layout.
+inline constexpr auto multiply = [](tenon::array<const double> x, tenon::array<double, 2> y) {
+    tenon::py::or_raise(tenon::for_each(x, y, [](double a, double& b) { b *= a; }));
 };

@@ -8,4 +8,5 @@ NB_MODULE(optimized, m) {
     m.def("add_scaled", add_scaled);
     m.def("invert", invert);
     m.def("subtract", subtract);
+    m.def("multiply", multiply);
 }

@@ -24,6 +24,7 @@ NEEDS = {
     "model": "nanobind",
     "one_of": "nanobind",
     "out": "nanobind",  # and pybind11, where that is installed, too
+    "vectorize": "nanobind",
     "in_place": None,
     "mdspan": "mdspan",
 }
@@ -89,6 +90,11 @@ PAGES = [
         NANOBIND_FRAME,
     ),
     Page("results", "nearest", "#include <nanobind/stl/tuple.h>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
+        "loops",
+        "nearest",
+        "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\nusing namespace nanobind::literals;\n",
+        NANOBIND_FRAME,
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from quick import rest_is_slow
 SOURCES = ROOT / "tests/optimized"
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
 # What each loop of kernels.hpp becomes when it is compiled for speed; scalar code says mulss, divsd, subss.
-PACKED = {"add_scaled": "mulps", "invert": "divpd", "subtract": "subps"}
+PACKED = {"add_scaled": "mulps", "invert": "divpd", "subtract": "subps", "multiply": "mulpd"}
 
 
 def headers_of(binder: str) -> list[str]:

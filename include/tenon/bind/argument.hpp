@@ -21,6 +21,7 @@ struct parameter_spec {
     const char* words = "";   ///< the parameter, as signatures and messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
     const char* const* names = nullptr;  ///< of extents that other parameters have, too: one for each axis, or null
+    bool numbers = false;     ///< a number of Python's is taken, too
 };
 
 enum class parameter_kind : std::uint8_t {

@@ -53,6 +53,9 @@ struct narrowing {};
 /// Beside `convert`: by whatever cast the library makes, which may drop a sign, a fraction, an imaginary
 /// part.
 struct lossy {};
+/// A number of Python's is taken for an array without axes: an int for any number, if it is in range, a float
+/// for a real or complex one. `empty_like` of it, without axes, becomes a number again.
+struct numbers {};
 
 namespace bind {
 
@@ -67,7 +70,7 @@ template <class P>
 inline constexpr bool is_order = is_one_of<P, c_contiguous, f_contiguous, any_contiguous>;
 template <class P>
 inline constexpr bool is_property =
-    is_order<P> || is_place<P> || alignment_of<P> != 0 || is_one_of<P, convert, narrowing, lossy>;
+    is_order<P> || is_place<P> || alignment_of<P> != 0 || is_one_of<P, convert, narrowing, lossy, numbers>;
 
 /// What `array<T, Extents, Props...>` asks of a tensor.
 template <class T, auto Extents, class... Props>
@@ -90,7 +93,8 @@ struct constraints {
     static_assert(
         (is_property<Props> && ...),
         "tenon::array: not a property; there are c_contiguous, f_contiguous, any_contiguous, "
-        "aligned<N>, convert, narrowing, lossy, any_device and a name for each device (cpu, cuda, ...)");
+        "aligned<N>, convert, narrowing, lossy, numbers, any_device and a name for each device (cpu, cuda, "
+        "...)");
     static_assert((0 + ... + int{is_order<Props>}) <= 1,
                   "tenon::array: c_contiguous, f_contiguous and any_contiguous contradict each other");
     static_assert((0 + ... + int{is_place<Props>}) <= 1, "tenon::array: state one device only");
@@ -109,6 +113,10 @@ struct constraints {
                   "tenon::array: lossy goes further than narrowing; state one of them");
     static_assert(!std::is_void_v<T> || !(is_one_of<narrowing, Props...> || is_one_of<lossy, Props...>),
                   "tenon::array: narrowing and lossy are about element types; there is none to convert to");
+    static_assert(!is_one_of<numbers, Props...> || (std::is_const_v<T> && !std::is_void_v<shown>),
+                  "tenon::array: numbers needs a const element type; a number cannot be written to");
+    static_assert(!is_one_of<numbers, Props...> || !((is_place<Props> && !std::same_as<Props, cpu>) || ...),
+                  "tenon::array: a number is in host memory; leave cuda, rocm and any_device away");
 
     template <class P>
     static constexpr bool has = is_one_of<P, Props...>;
@@ -120,6 +128,7 @@ struct constraints {
                                               : has<narrowing> ? conversions::narrowing
                                               : has<convert>   ? conversions::safe
                                                                : conversions::none;
+    static constexpr bool takes_numbers = has<numbers>;
 
     static constexpr int rank = [] {
         if constexpr (has_shape)
@@ -128,6 +137,7 @@ struct constraints {
             return static_cast<int>(Extents);
     }();
     static_assert(rank >= dynamic_rank && rank <= max_rank, "tenon::array: no tensor has this many axes");
+    static_assert(!takes_numbers || rank <= 0, "tenon::array: a number has no axes; leave the rank open");
 
     using window = std::conditional_t<on_host, view<shown, rank>, device_view<shown, rank>>;
 
@@ -215,18 +225,18 @@ public:
 }
 
 /// The words for what `Stated` asks: one text for each of the types, as long as it is.
-template <class Stated, conversions How = conversions::none>
-inline constexpr auto parameter_words =
-    words<spell(Stated::wanted, How, Stated::names).size>(spell(Stated::wanted, How, Stated::names));
+template <class Stated, conversions How = conversions::none, bool Numbers = false>
+inline constexpr auto parameter_words = words<spell(Stated::wanted, How, Numbers, Stated::names).size>(
+    spell(Stated::wanted, How, Numbers, Stated::names));
 template <class Stated>
 inline constexpr auto result_words =
-    words<spell(as_result(Stated::wanted), conversions::none, Stated::names).size>(
-        spell(as_result(Stated::wanted), conversions::none, Stated::names));
+    words<spell(as_result(Stated::wanted), conversions::none, Stated::takes_numbers, Stated::names).size>(
+        spell(as_result(Stated::wanted), conversions::none, Stated::takes_numbers, Stated::names));
 
 }  // namespace bind
 
-/// An argument, or memory from `empty_like`, as a `view` of it on the host and a `device_view` of it elsewhere.
-/// The parameter type states what the caller must pass:
+/// An argument, or memory from `empty_like`, as a `view` of it on the host and a `device_view` of it
+/// elsewhere. The parameter type states what the caller must pass:
 ///
 ///     array<const float, 2>                         two axes, float32; read-only memory will do
 ///     array<float, shape<any, 3>, c_contiguous>     rows of three, writable, without gaps
@@ -244,10 +254,12 @@ class array : public bind::constraints<T, Extents, Props...>::window {
 public:
     static constexpr request wanted = stated::wanted;
     /// The parameter in words, as it stands in signatures and error messages; and a result of this type.
-    static constexpr const auto& spelled = bind::parameter_words<stated, stated::converting>;
+    static constexpr const auto& spelled =
+        bind::parameter_words<stated, stated::converting, stated::takes_numbers>;
     static constexpr const auto& spelled_result = bind::result_words<stated>;
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
-                                               bind::parameter_words<stated>.text, stated::names};
+                                               bind::parameter_words<stated>.text, stated::names,
+                                               stated::takes_numbers};
     static constexpr int rank = stated::rank;
     static_assert(spelled.view().size() < bind::phrase::capacity,
                   "tenon::array: this takes more words than there is room for; name fewer element types");
@@ -290,6 +302,8 @@ public:
     [[nodiscard]] tenon::device device() const noexcept { return ref_.device(); }
     [[nodiscard]] std::int64_t nbytes() const noexcept { return ref_.nbytes(); }
     [[nodiscard]] bool is_read_only() const noexcept { return ref_.is_read_only(); }
+    /// It stands for a number of Python's: see `numbers`.
+    [[nodiscard]] bool is_number() const noexcept { return ref_.is_number(); }
     /// The stream to launch work on, a `cudaStream_t` on CUDA: the one the caller's library is working on.
     [[nodiscard]] void* stream() const noexcept { return ref_.stream(); }
     /// The window alone, without what the binder keeps.

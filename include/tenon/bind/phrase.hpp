@@ -86,9 +86,10 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
     out << "contiguous ";
 }
 
-/// The request in words, with a word more if what differs in element type or order is converted. `names`, if
-/// there are any, has one for each axis, or null.
+/// The request in words, with a word more if what differs in element type or order is converted, and if a
+/// number of Python's will do. `names`, if there are any, has one for each axis, or null.
 [[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none,
+                                     bool takes_numbers = false,
                                      const char* const* names = nullptr) noexcept {
     phrase out;
     if (r.writable) out << "writable ";
@@ -117,6 +118,7 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
     if (converts != conversions::none) out << ", or convertible";
     if (converts == conversions::narrowing) out << " with narrowing";
     if (converts == conversions::lossy) out << " with loss";
+    if (takes_numbers) out << ", or a number";
     return out;
 }
 

@@ -6,6 +6,7 @@
 //                         contradicts itself is a bad value, and consumers of DLPack expect BufferError
 //   errc::not_taken    -> TypeError: an element type that a function does not take
 //   errc::no_memory    -> MemoryError
+//   errc::mismatched   -> ValueError
 #pragma once
 
 #include <cstddef>

@@ -46,6 +46,7 @@ public:
     void operator[](std::int64_t) const TENON_DELETED("not readable by the host: pass data() to a kernel");
     void begin() const TENON_DELETED("not readable by the host: pass data() to a kernel");
     void end() const TENON_DELETED("not readable by the host: pass data() to a kernel");
+    void elements() const TENON_DELETED("not readable by the host: pass data() to a kernel");
 
 private:
     explicit device_view(const tensor_ref& t) noexcept : detail::layout<Rank>(t), tensor_(t) {}

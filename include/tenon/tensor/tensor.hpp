@@ -225,6 +225,9 @@ public:
     /// Says that the memory was copied for whoever holds this tensor, and that nobody else sees it.
     void mark_copied() noexcept { flags_ |= abi::flag::is_copied; }
 
+    /// Says that it stands for a number of Python's, which has no axes.
+    void mark_number() noexcept { flags_ |= detail::mark::number; }
+
     [[nodiscard]] const keep_alive& owner() const noexcept { return owner_; }
     /// For moving it elsewhere: the memory goes on living there, and this tensor must not be used after.
     [[nodiscard]] keep_alive& owner() noexcept { return owner_; }

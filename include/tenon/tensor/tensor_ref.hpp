@@ -17,7 +17,8 @@ struct validator;
 namespace mark {
 inline constexpr std::uint64_t legacy = std::uint64_t{1} << 63U;  ///< read-only, and handed out as legacy
 inline constexpr std::uint64_t grad = std::uint64_t{1} << 62U;    ///< of a tensor that requires grad
-inline constexpr std::uint64_t all = legacy | grad;
+inline constexpr std::uint64_t number = std::uint64_t{1} << 61U;  ///< stands for a number of Python's
+inline constexpr std::uint64_t all = legacy | grad | number;
 }  // namespace mark
 }  // namespace detail
 
@@ -90,6 +91,8 @@ public:
     }
     /// It is read-only because it is the memory of a tensor that requires grad.
     [[nodiscard]] bool requires_grad() const noexcept { return (flags_ & detail::mark::grad) != 0; }
+    /// It stands for a number of Python's, which a bound function takes as an array without axes.
+    [[nodiscard]] bool is_number() const noexcept { return (flags_ & detail::mark::number) != 0; }
     /// The DLPack version the producer stated; 0.0 when it came as a legacy struct or by another protocol.
     [[nodiscard]] abi::dl_version version() const noexcept { return version_; }
 

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tenon/tensor/elements.hpp>
 #include <tenon/tensor/request.hpp>
 
 #if __has_include(<version>)
@@ -218,8 +219,14 @@ public:
     {
         return {this, shape(0)};
     }
-    void begin() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
-    void end() const TENON_DELETED("state the rank, 1 or more, to walk the first axis: view<T, 1>");
+    void begin() const TENON_DELETED("walk elements(), use tenon::for_each, or state the rank: view<T, 1>");
+    void end() const TENON_DELETED("walk elements(), use tenon::for_each, or state the rank: view<T, 1>");
+
+    /// All elements, in row-major order whatever the strides and the rank: for one window; to write several,
+    /// or for speed, there is `for_each`.
+    [[nodiscard]] auto elements() const noexcept {
+        return detail::elements<T, detail::layout<Rank>>(data_, *this);
+    }
 
     /// All elements as one span, when they lie in row-major order without gaps.
     [[nodiscard]] result<std::span<T>> span() const noexcept {

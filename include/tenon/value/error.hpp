@@ -22,6 +22,7 @@ enum class errc : std::uint8_t {
     malformed,     ///< the descriptor contradicts itself: ValueError (and BufferError)
     not_taken,     ///< of an element type that the function does not take: TypeError
     no_memory,     ///< an allocation failed: MemoryError
+    mismatched,    ///< several that are well formed do not go together: ValueError
 };
 
 /// What was wrong. Trivial and allocation-free, so that it can be made on any path and room for one costs

@@ -7,6 +7,7 @@ TENON_INLINE PyObject* exception_type(errc code) noexcept {
     if (code == errc::not_an_array || code == errc::not_taken) return PyExc_TypeError;
     if (code == errc::refused) return PyExc_BufferError;
     if (code == errc::no_memory) return PyExc_MemoryError;
+    if (code == errc::mismatched) return PyExc_ValueError;
     interpreter* const here = interpreter::current();
     return here != nullptr ? here->malformed_error : nullptr;
 }
