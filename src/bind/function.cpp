@@ -7,12 +7,9 @@
 namespace tenon::bind {
 
 TENON_INLINE std::string annotation_of(const parameter_type& type) {
-    if (type.kind == parameter_kind::tensor) return "numpy.typing.ArrayLike";
     std::string out;
-    for (unsigned i = 0; i < type.count; ++i) {
-        out += i == 0 ? "" : " | ";
-        out += std::string("typing.Annotated[numpy.typing.ArrayLike, '") + type.specs[i]->words + "']";
-    }
+    for (unsigned i = 0; i < type.count; ++i)
+        out.append(i == 0 ? "" : " | ").append(annotate(type.specs[i]->wanted, type.specs[i]->converting).view());
     return type.accepts_none ? out + " | None" : out;
 }
 

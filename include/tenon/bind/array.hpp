@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tenon/bind/annotation.hpp>
 #include <tenon/bind/argument.hpp>
 // What tenon/py.hpp has, but for the engine, which comes last of all.
 #include <tenon/py/import.hpp>
@@ -175,12 +176,15 @@ namespace bind {
     return r;
 }
 
-/// The words for what `Stated` asks: one text for each of the types, as long as it is.
+/// The words for what `Stated` asks, and the type that signatures give it: one text for each, as long as it is.
 template <class Stated, conversions How = conversions::none>
 inline constexpr auto parameter_words = words<spell(Stated::wanted, How).size>(spell(Stated::wanted, How));
 template <class Stated>
-inline constexpr auto result_words =
-    words<spell(as_result(Stated::wanted)).size>(spell(as_result(Stated::wanted)));
+inline constexpr auto parameter_annotation =
+    words<annotate(Stated::wanted, Stated::converting).size>(annotate(Stated::wanted, Stated::converting));
+template <class Stated>
+inline constexpr auto result_annotation =
+    words<annotate_result(as_result(Stated::wanted)).size>(annotate_result(as_result(Stated::wanted)));
 
 }  // namespace bind
 
@@ -199,9 +203,11 @@ class array : public bind::constraints<T, Extents, Props...>::window {
 
 public:
     static constexpr request wanted = stated::wanted;
-    /// The parameter in words, as it stands in signatures and error messages; and a result of this type.
+    /// The parameter in words, as error messages have it.
     static constexpr const auto& spelled = bind::parameter_words<stated, stated::converting>;
-    static constexpr const auto& spelled_result = bind::result_words<stated>;
+    /// The parameter, and a result of this type, as signatures have it.
+    static constexpr const auto& annotation = bind::parameter_annotation<stated>;
+    static constexpr const auto& annotation_of_result = bind::result_annotation<stated>;
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
                                                bind::parameter_words<stated>.text};
     static constexpr int rank = stated::rank;

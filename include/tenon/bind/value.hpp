@@ -287,9 +287,9 @@ template <class T, bool IsResult = false>
     } else if constexpr (is_slotted<value> && !IsResult) {
         return annotation_of(type_of<value>);
     } else if constexpr (is_array<value>) {
-        return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
+        return std::string(annotation_out<value>);
     } else if constexpr (is_one_of<value, tensor, result<tensor>>) {
-        return "tenon.Tensor";
+        return std::string(annotation_out<tensor>);
     } else if constexpr (is_a<value, std::optional>) {
         return annotation_of<typename value::value_type, IsResult>() + " | None";
     } else if constexpr (is_a<value, std::vector>) {
