@@ -9,7 +9,8 @@ namespace tenon::bind {
 TENON_INLINE std::string annotation_of(const parameter_type& type) {
     std::string out;
     for (unsigned i = 0; i < type.count; ++i)
-        out.append(i == 0 ? "" : " | ").append(annotate(type.specs[i]->wanted, type.specs[i]->converting).view());
+        out.append(i == 0 ? "" : " | ")
+            .append(annotate(type.specs[i]->wanted, type.specs[i]->converting).view());
     return type.accepts_none ? out + " | None" : out;
 }
 

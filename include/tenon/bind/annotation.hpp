@@ -21,8 +21,8 @@ constexpr void spell_element(phrase& out, const std::optional<dtype>& type) noex
     out << "typing.Any";
 }
 
-/// A parameter: "tenon.typing.Array[numpy.float32, typing.Literal['float32[*]']]". Of one that is converted the
-/// element type may be any. Overloads that ask for different things are different types by their words.
+/// A parameter: "tenon.typing.Array[numpy.float32, typing.Literal['float32[*]']]". Of one that is converted
+/// the element type may be any. Overloads that ask for different things are different types by their words.
 [[nodiscard]] constexpr phrase annotate(const request& r, conversions converts = conversions::none) noexcept {
     phrase out;
     out << "tenon.typing.Array[";

@@ -176,7 +176,8 @@ namespace bind {
     return r;
 }
 
-/// The words for what `Stated` asks, and the type that signatures give it: one text for each, as long as it is.
+/// The words for what `Stated` asks, and the type that signatures give it: one text for each, as long as it
+/// is.
 template <class Stated, conversions How = conversions::none>
 inline constexpr auto parameter_words = words<spell(Stated::wanted, How).size>(spell(Stated::wanted, How));
 template <class Stated>

@@ -78,8 +78,7 @@ inline void fill_tables(producer_tables& t) noexcept {
 /// pybind11-stubgen looks when `inspect` knows none.
 inline void type_signatures(producer_tables& t) noexcept {
     constexpr std::string_view end = "--\n\n";
-    for (PyMethodDef& m : t.methods)
-        m.ml_doc += std::string_view(m.ml_doc).find(end) + end.size();
+    for (PyMethodDef& m : t.methods) m.ml_doc += std::string_view(m.ml_doc).find(end) + end.size();
 }
 
 /// The method that stands for a slot, as `model` has it but for its text: subclasses have the slots of the
