@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 # What a user writes, and what the package itself is: as sources, because checkers are lenient with what is installed.
 SOURCES = ROOT / "python"
 TYPED = ROOT / "tests" / "typing"
-CHECKED = [TYPED / "public_api.py", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
+CHECKED = [TYPED / "public_api.py", TYPED / "array_types.py", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
 CHECKED_WITH = {"torch": TYPED / "torch_api.py"}  # what a library's own types are needed for
 PLANTED = "import tenon\nt: int = tenon.asdlpack(b'x')\nt.no_such_thing()\ntenon.from_pointer('x', 1, 'int8')\n"
 
