@@ -17,5 +17,8 @@ write_basic_package_version_file(tenon-config-version.cmake COMPATIBILITY SameMi
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tenon-config.cmake"
     "${CMAKE_CURRENT_BINARY_DIR}/tenon-config-version.cmake" DESTINATION ${_config_dir})
 
+# For nanobind's stub generator, of classes given to make_producer.
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/nanobind_stubs.txt" DESTINATION ${_config_dir})
+
 configure_file("${PROJECT_SOURCE_DIR}/cmake/tenon.pc.in" tenon.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tenon.pc" DESTINATION share/pkgconfig)

@@ -6,13 +6,15 @@
 
 namespace tenon::bind {
 
+[[nodiscard]] inline std::string annotation_of(const parameter_spec& spec) {
+    return std::string(annotate(spec.wanted, spec.converting, spec.numbers, spec.names).view());
+}
+
 TENON_INLINE std::string annotation_of(const parameter_type& type) {
-    if (type.kind == parameter_kind::tensor) return "numpy.typing.ArrayLike";
     std::string out;
-    for (unsigned i = 0; i < type.count; ++i) {
-        out += i == 0 ? "" : " | ";
-        out += std::string("typing.Annotated[numpy.typing.ArrayLike, '") + type.specs[i]->words + "']";
-    }
+    for (unsigned i = 0; i < type.count; ++i)
+        out.append(i == 0 ? "" : " | ")
+            .append(annotation_of(*type.specs[i]));
     return type.accepts_none ? out + " | None" : out;
 }
 

@@ -1,16 +1,15 @@
 # tests/python/test_typing.py: the types the package declares are true, and strict checkers find nothing in what uses them.
 from __future__ import annotations
 
-import importlib.util
 import inspect
-import json
-import os
 import subprocess
 import sys
 import types
 from pathlib import Path
 
+import checkers
 import pytest
+from checkers import installed
 from isolation import LIMIT
 
 import tenon
@@ -19,15 +18,9 @@ ROOT = Path(__file__).parents[2]
 # What a user writes, and what the package itself is: as sources, because checkers are lenient with what is installed.
 SOURCES = ROOT / "python"
 TYPED = ROOT / "tests" / "typing"
-CHECKED = [TYPED / "public_api.py", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
+CHECKED = [TYPED / "public_api.py", TYPED / "array_types.py", ROOT / "examples" / "demo.py", SOURCES / "tenon"]
 CHECKED_WITH = {"torch": TYPED / "torch_api.py"}  # what a library's own types are needed for
 PLANTED = "import tenon\nt: int = tenon.asdlpack(b'x')\nt.no_such_thing()\ntenon.from_pointer('x', 1, 'int8')\n"
-
-
-def installed(module: str) -> None:
-    """Or a skip that says so."""
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -37,36 +30,19 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def mypy(cache: Path, *files: Path) -> subprocess.CompletedProcess[str]:
-    installed("mypy")
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), "--no-error-summary",
-               f"--cache-dir={cache}", f"--python-executable={sys.executable}", "--explicit-package-bases"]  # fmt: skip
-    env = {**os.environ, "MYPYPATH": str(SOURCES)}
-    return subprocess.run([*command, *map(str, files)], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=env)
+    return checkers.mypy(cache, *files, config=ROOT / "pyproject.toml", path=SOURCES)
 
 
 def pyright(tmp_path: Path, *files: Path) -> list[str]:
-    installed("basedpyright")
-    config = tmp_path / "pyrightconfig.json"
-    config.write_text(json.dumps({
-        "include": [str(f) for f in files], "extraPaths": [str(SOURCES)], "typeCheckingMode": "strict", "pythonVersion": "3.10",
-        "reportMissingImports": False, "reportMissingModuleSource": False, "reportMissingTypeStubs": False,
+    return checkers.pyright(
+        tmp_path, *files, paths=[SOURCES],
+        reportMissingImports=False, reportMissingModuleSource=False, reportMissingTypeStubs=False,
         # The array libraries' own holes: what they return is not known to any checker.
-        "reportUnknownMemberType": False, "reportUnknownVariableType": False, "reportUnknownArgumentType": False,
-        "reportUnknownParameterType": False, "reportUnknownLambdaType": False,
+        reportUnknownMemberType=False, reportUnknownVariableType=False, reportUnknownArgumentType=False,
+        reportUnknownParameterType=False, reportUnknownLambdaType=False,
         # The package's modules are each other's friends.
-        "reportPrivateUsage": False,
-        "reportPrivateImportUsage": False,
-    }))  # fmt: skip
-    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
-    assert done.stdout, done.stderr
-    told = json.loads(done.stdout)
-    assert told["summary"]["filesAnalyzed"] > 0
-    return [
-        f"{Path(d['file']).name}:{d['range']['start']['line'] + 1}: {d['message']} ({d.get('rule')})"
-        for d in told["generalDiagnostics"]
-        if d["severity"] in ("error", "warning")
-    ]
+        reportPrivateUsage=False, reportPrivateImportUsage=False,
+    )  # fmt: skip
 
 
 def test_every_typed_program_is_checked():

@@ -18,7 +18,7 @@ namespace tenon::bind {
 struct parameter_spec {
     request wanted;
     conversions converting = conversions::none;
-    const char* words = "";   ///< the parameter, as signatures and messages have it
+    const char* words = "";   ///< the parameter, as messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
     const char* const* names = nullptr;  ///< of extents that other parameters have, too: one for each axis, or null
     bool numbers = false;     ///< a number of Python's is taken, too

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <tenon/bind/annotation.hpp>
 #include <tenon/bind/argument.hpp>
 #include <tenon/bind/one_of.hpp>
 #include <tenon/bind/place.hpp>
@@ -232,6 +233,14 @@ template <class Stated>
 inline constexpr auto result_words =
     words<spell(as_result(Stated::wanted), conversions::none, Stated::takes_numbers, Stated::names).size>(
         spell(as_result(Stated::wanted), conversions::none, Stated::takes_numbers, Stated::names));
+/// The type that signatures give a parameter, and a result: as long as it is.
+template <class Stated>
+inline constexpr auto parameter_annotation =
+    words<annotate(Stated::wanted, Stated::converting, Stated::takes_numbers, Stated::names).size>(
+        annotate(Stated::wanted, Stated::converting, Stated::takes_numbers, Stated::names));
+template <class Stated>
+inline constexpr auto result_annotation = annotated_result<result_words<Stated>.view().size()>(
+    result_words<Stated>.view());
 
 }  // namespace bind
 
@@ -253,10 +262,12 @@ class array : public bind::constraints<T, Extents, Props...>::window {
 
 public:
     static constexpr request wanted = stated::wanted;
-    /// The parameter in words, as it stands in signatures and error messages; and a result of this type.
+    /// The parameter in words, as error messages have it.
     static constexpr const auto& spelled =
         bind::parameter_words<stated, stated::converting, stated::takes_numbers>;
-    static constexpr const auto& spelled_result = bind::result_words<stated>;
+    /// The parameter, and a result of this type, as signatures have it.
+    static constexpr const auto& annotation = bind::parameter_annotation<stated>;
+    static constexpr const auto& annotation_of_result = bind::result_annotation<stated>;
     static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
                                                bind::parameter_words<stated>.text, stated::names,
                                                stated::takes_numbers};

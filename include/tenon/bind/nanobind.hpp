@@ -195,14 +195,9 @@ namespace detail {
 /// What signatures and stubs say: of a parameter the constraint, of a result what it is; its library is the
 /// caller's.
 template <class P>
-struct nanobind_annotation;
-template <class P>
-    requires is_array<P>
-struct nanobind_annotation<P> {
-    static constexpr std::string_view open = "typing.Annotated[@numpy.typing.ArrayLike, '@typing.Any, '@@",
-                                      middle = "@", close = "@']", in = P::spelled.view(),
-                                      out = P::spelled_result.view();
-    static constexpr auto name = joined<nanobind::detail::descr, open, in, middle, out, close>();
+struct nanobind_annotation {
+    static constexpr std::string_view at = "@", in = annotation_in<P>, out = annotation_out<P>;
+    static constexpr auto name = joined<nanobind::detail::descr, at, in, at, out, at>();
 };
 template <class P>
 struct nanobind_annotation<std::optional<P>> {
@@ -212,12 +207,6 @@ template <class... P>
 struct nanobind_annotation<std::variant<P...>> {
     static constexpr auto name = nanobind::detail::union_name(nanobind_annotation<P>::name...);
 };
-template <>
-struct nanobind_annotation<tensor> {
-    static constexpr auto name = nanobind::detail::io_name("numpy.typing.ArrayLike", "tenon.Tensor");
-};
-template <>
-struct nanobind_annotation<shared_tensor> : nanobind_annotation<tensor> {};
 
 }  // namespace detail
 }  // namespace tenon::bind

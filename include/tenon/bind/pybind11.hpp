@@ -30,15 +30,10 @@ namespace pyb = ::pybind11::detail;
 /// `name` has both, for pybind11 to choose; `taken` what a parameter is, which pybind11 would not choose for
 /// one that must not be converted.
 template <class P>
-struct pybind11_annotation;
-template <class P>
-    requires is_array<P>
-struct pybind11_annotation<P> {
-    static constexpr std::string_view open = "typing.Annotated[", like = "numpy.typing.ArrayLike, '",
-                                      anything = "typing.Any, '", at = "@", close = "']",
-                                      in = P::spelled.view(), out = P::spelled_result.view();
-    static constexpr auto taken = joined<pyb::descr, open, like, in, close>();
-    static constexpr auto name = joined<pyb::descr, open, at, like, in, at, anything, out, at, close>();
+struct pybind11_annotation {
+    static constexpr std::string_view at = "@", in = annotation_in<P>, out = annotation_out<P>;
+    static constexpr auto taken = joined<pyb::descr, in>();
+    static constexpr auto name = joined<pyb::descr, at, in, at, out, at>();
 };
 template <class P>
 struct pybind11_annotation<std::optional<P>> {
@@ -49,13 +44,6 @@ struct pybind11_annotation<std::variant<First, Rest...>> {
     static constexpr auto taken = (pybind11_annotation<First>::taken + ... +
                                    (pyb::const_name(" | ") + pybind11_annotation<Rest>::taken));
 };
-template <>
-struct pybind11_annotation<tensor> {
-    static constexpr auto taken = pyb::const_name("numpy.typing.ArrayLike");
-    static constexpr auto name = pyb::const_name("@numpy.typing.ArrayLike@tenon.Tensor@");
-};
-template <>
-struct pybind11_annotation<shared_tensor> : pybind11_annotation<tensor> {};
 
 /// What came of an argument, as pybind11's casters say it.
 [[nodiscard]] inline bool is_loaded(loading answer) {

@@ -41,15 +41,7 @@ inline constexpr library_words words_of_library[] = {
 [[nodiscard]] constexpr phrase spell_result(const library_words& words, const request& r) noexcept {
     phrase out;
     out << "typing.Annotated[" << words.type;
-    if (words.states_elements) {
-        const dtype_entry* known = nullptr;
-        for (const dtype_entry& entry : tenon::detail::dtype_table)
-            if (r.type && entry.type == *r.type && !entry.buffer_format.empty()) known = &entry;
-        if (known == nullptr)
-            out << "[typing.Any]";
-        else
-            out << "[numpy." << known->name << (known->name == "bool" ? "_]" : "]");
-    }
+    if (words.states_elements) out << "[" << spell_elements(r).view() << "]";
     return out << ", '" << spell(as_result(r)).view() << "']";
 }
 template <library Library, class Stated>

@@ -110,7 +110,22 @@ inline constexpr const parameter_type* types_of[sizeof...(T) + 1] = {&type_of<T>
 template <class... P>
 inline constexpr const parameter_spec* specs_of[] = {&P::spec...};
 inline constexpr parameter_spec tensor_spec{{}, conversions::none, "any[...] on any device", ""};
+inline constexpr words<annotate({}).size> tensor_annotation{annotate({})};
 inline constexpr const parameter_spec* tensor_specs[] = {&tensor_spec};
+
+/// How a signature has an array or a tensor: as a parameter, and as a result.
+template <class P>
+inline constexpr std::string_view annotation_in = P::annotation.view();
+template <>
+inline constexpr std::string_view annotation_in<tensor> = tensor_annotation.view();
+template <>
+inline constexpr std::string_view annotation_in<shared_tensor> = annotation_in<tensor>;
+template <class P>
+inline constexpr std::string_view annotation_out = P::annotation_of_result.view();
+template <>
+inline constexpr std::string_view annotation_out<tensor> = "tenon.Tensor";
+template <>
+inline constexpr std::string_view annotation_out<shared_tensor> = annotation_out<tensor>;
 
 /// Of types that are known by their parts: a variant, a tuple or a pair, and others, which nobody knows.
 template <class... P>

@@ -293,9 +293,9 @@ template <class T, bool IsResult = false>
     } else if constexpr (is_slotted<value> && !IsResult) {
         return annotation_of(type_of<value>);
     } else if constexpr (is_array<value>) {
-        return "typing.Annotated[typing.Any, '" + std::string(value::spelled_result.view()) + "']";
+        return std::string(annotation_out<value>);
     } else if constexpr (is_one_of<value, tensor, shared_tensor, result<tensor>>) {
-        return "tenon.Tensor";
+        return std::string(annotation_out<tensor>);
     } else if constexpr (is_library_array<value>) {
         return std::string(value::annotation);
     } else if constexpr (is_a<value, std::optional>) {

@@ -80,6 +80,7 @@ struct producer_tables {
     decltype(abi::exchange_api::dltensor_from_py_object_no_sync) table_borrow;
 
     std::array<PyMethodDef, 6> methods = {};
+    std::array<wrapperbase, 4> slot_methods = {};
     std::array<PyGetSetDef, 2> attributes = {};
     abi::exchange_api exchange = {};
     PyNumberMethods numbers = {};

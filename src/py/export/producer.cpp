@@ -32,23 +32,33 @@ TENON_INLINE bool has_buffer_function(PyObject* obj, getbufferproc function) noe
 }
 
 /// Fills the tables in. They are the class's for good.
+///
+/// A method's text begins with the signature that `inspect` reads, then has the one with types.
 inline void fill_tables(producer_tables& t) noexcept {
     t.methods = {{
         {"__dlpack__", as_method(t.dlpack), METH_FASTCALL | METH_KEYWORDS,
          "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+         "__dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
+         "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any\n\n"
          "Export as a DLPack capsule over the same memory."},
         {"__dlpack_device__", t.dlpack_device, METH_NOARGS,
-         "__dlpack_device__($self, /)\n--\n\nThe device as a (type, id) pair."},
+         "__dlpack_device__($self, /)\n--\n\n__dlpack_device__(self) -> tuple[int, int]\n\n"
+         "The device as a (type, id) pair."},
         {"__array__", as_method(t.array), METH_FASTCALL | METH_KEYWORDS,
-         "__array__($self, /, dtype=None, copy=None)\n--\n\nThe same memory as a numpy.ndarray."},
+         "__array__($self, /, dtype=None, copy=None)\n--\n\n"
+         "__array__(self, dtype: typing.Any = None, copy: bool | None = None) -> typing.Any\n\n"
+         "The same memory as a numpy.ndarray."},
         {"__arrow_c_schema__", t.arrow_schema, METH_NOARGS,
-         "__arrow_c_schema__($self, /)\n--\n\nThe element type as a capsule of Arrow's."},
+         "__arrow_c_schema__($self, /)\n--\n\n__arrow_c_schema__(self) -> typing.Any\n\n"
+         "The element type as a capsule of Arrow's."},
         {"__arrow_c_array__", as_method(t.arrow_array), METH_FASTCALL | METH_KEYWORDS,
          "__arrow_c_array__($self, /, requested_schema=None)\n--\n\n"
+         "__arrow_c_array__(self, requested_schema: typing.Any = None) -> tuple[typing.Any, typing.Any]\n\n"
          "The same memory as an Arrow array, if it has one axis without gaps: two capsules."},
         {"__arrow_c_device_array__", as_method(t.arrow_device_array), METH_FASTCALL | METH_KEYWORDS,
          "__arrow_c_device_array__($self, /, requested_schema=None, **kwargs)\n--\n\n"
-         "The same on any device."},
+         "__arrow_c_device_array__(self, requested_schema: typing.Any = None, **kwargs: typing.Any)"
+         " -> tuple[typing.Any, typing.Any]\n\nThe same on any device."},
     }};
     t.attributes = {{
         {"__array_interface__", t.array_interface, nullptr, "NumPy's array interface, for host memory.",
@@ -64,25 +74,35 @@ inline void fill_tables(producer_tables& t) noexcept {
                   &default_stream};
 }
 
-/// The method that stands for a slot, as `model` has it: subclasses have the slots of the methods they
-/// inherit.
+/// The signatures of the class's methods as the binders' functions have theirs: in the text alone, where
+/// pybind11-stubgen looks when `inspect` knows none.
+inline void type_signatures(producer_tables& t) noexcept {
+    constexpr std::string_view end = "--\n\n";
+    for (PyMethodDef& m : t.methods) m.ml_doc += std::string_view(m.ml_doc).find(end) + end.size();
+}
+
+/// The method that stands for a slot, as `model` has it but for its text: subclasses have the slots of the
+/// methods they inherit.
 [[nodiscard]] inline bool add_slot_method(PyTypeObject* type, PyTypeObject& model, const char* name,
-                                          void* function) noexcept {
+                                          const char* doc, wrapperbase& room, void* function) noexcept {
     const ref known = ref::take(call::attr(reinterpret_cast<PyObject*>(&model), name));
     if (!known) return false;
-    auto* const base = reinterpret_cast<PyWrapperDescrObject*>(known.get())->d_base;
-    return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, base, function)));
+    room = *reinterpret_cast<PyWrapperDescrObject*>(known.get())->d_base;
+    room.doc = doc;
+    return add_to_type(type, name, ref::take(PyDescr_NewWrapper(type, &room, function)));
 }
 
 /// The buffer protocol is by methods, too, since 3.12.
-[[nodiscard]] inline bool add_buffer_methods(PyTypeObject* type, const PyBufferProcs& procs) noexcept {
+[[nodiscard]] inline bool add_buffer_methods(PyTypeObject* type, producer_tables& t) noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
     return add_slot_method(type, PyByteArray_Type, "__buffer__",
-                           reinterpret_cast<void*>(procs.bf_getbuffer)) &&
+                           "__buffer__(self, flags: int, /) -> memoryview\n\nThe same memory as a buffer.",
+                           t.slot_methods[0], reinterpret_cast<void*>(t.buffer.bf_getbuffer)) &&
            add_slot_method(type, PyByteArray_Type, "__release_buffer__",
-                           reinterpret_cast<void*>(procs.bf_releasebuffer));
+                           "__release_buffer__(self, buffer: memoryview, /) -> None\n\nLets go of a buffer.",
+                           t.slot_methods[1], reinterpret_cast<void*>(t.buffer.bf_releasebuffer));
 #else
-    static_cast<void>(type), static_cast<void>(procs);
+    static_cast<void>(type), static_cast<void>(t);
     return true;
 #endif
 }
@@ -93,12 +113,16 @@ inline void fill_tables(producer_tables& t) noexcept {
     PyNumberMethods& own = *type->tp_as_number;
     const bool is_bases = type->tp_base != nullptr && type->tp_base->tp_as_number == &own;
     if (is_bases || own.nb_index != nullptr) return true;
-    const auto add = [&](unaryfunc& slot, unaryfunc ours, const char* name) {
+    const auto add = [&](unaryfunc& slot, unaryfunc ours, const char* name, const char* doc,
+                         wrapperbase& room) {
         if (slot != nullptr) return true;
         slot = ours;
-        return add_slot_method(type, PyLong_Type, name, reinterpret_cast<void*>(ours));
+        return add_slot_method(type, PyLong_Type, name, doc, room, reinterpret_cast<void*>(ours));
     };
-    return add(own.nb_int, t.as_int, "__int__") && add(own.nb_float, t.as_float, "__float__");
+    return add(own.nb_int, t.as_int, "__int__", "__int__(self) -> int\n\nThe only element.",
+               t.slot_methods[2]) &&
+           add(own.nb_float, t.as_float, "__float__", "__float__(self) -> float\n\nThe only element.",
+               t.slot_methods[3]);
 }
 
 TENON_INLINE bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept {
@@ -116,7 +140,7 @@ TENON_INLINE bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept
     } else {
         type->tp_as_buffer = &t.buffer;
     }
-    const bool done = add_buffer_methods(type, t.buffer) && add_numbers(type, t);
+    const bool done = add_buffer_methods(type, t) && add_numbers(type, t);
     PyType_Modified(type);
     return done;
 }
@@ -153,8 +177,11 @@ TENON_INLINE bool add_protocols(PyTypeObject* type, producer_tables& t) noexcept
 
 TENON_INLINE bool become_producer(PyTypeObject* type, producer_tables& tables,
                                   std::size_t boxed_size) noexcept {
-    return interpreter::current() != nullptr && (boxed_size == 0 || may_be_boxed(type, boxed_size)) &&
-           may_become_producer(type) && add_protocols(type, tables);
+    if (interpreter::current() == nullptr || (boxed_size != 0 && !may_be_boxed(type, boxed_size)) ||
+        !may_become_producer(type) || !add_protocols(type, tables))
+        return false;
+    type_signatures(tables);
+    return true;
 }
 
 }  // namespace tenon::py::detail
