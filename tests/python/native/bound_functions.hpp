@@ -197,6 +197,23 @@ inline void tell() { the_gate.open(); }
 using tenon::one_of;
 using floats = one_of<float, double>;
 
+// An array becomes one that promises less, and nothing else.
+template <class From, class To>
+inline constexpr bool becomes = std::is_convertible_v<const From&, To>;
+static_assert(becomes<array<float, 1>, array<const floats, 1>>);
+static_assert(becomes<array<const floats, 1>, array<const one_of<double, int, float>, 1>>);
+static_assert(
+    becomes<array<const floats, 1, tenon::c_contiguous>, array<const void, 1, tenon::any_contiguous>>);
+static_assert(becomes<array<float, 2, tenon::f_contiguous>, array<float, 2, tenon::any_contiguous>>);
+static_assert(!becomes<array<int, 1>, array<const floats, 1>>);
+static_assert(!becomes<array<const void, 1>, array<const floats, 1>>);
+static_assert(!becomes<array<const floats, 1>, array<const float, 1>>);
+static_assert(!becomes<array<const floats, 1>, array<const one_of<float, int>, 1>>);
+static_assert(!becomes<array<const floats, 1>, array<floats, 1>>);
+static_assert(!becomes<array<float, 2, tenon::any_contiguous>, array<float, 2, tenon::c_contiguous>>);
+static_assert(!becomes<array<float, 2, tenon::cuda_host>, array<float, 2, tenon::cuda_managed>>);
+static_assert(becomes<array<float, 2, tenon::cuda_host>, array<float, 2>>);
+
 inline double total_either(array<const floats, 1> x) {
     return x.visit([](const auto& typed) {
         double sum = 0;
