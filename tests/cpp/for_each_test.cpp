@@ -201,6 +201,9 @@ TEST(ForEach, JoinsAxesAndKeepsTwoPlainLoops) {
     EXPECT_EQ((numbers{steps[2], steps[3]}), (numbers{0, 4}));
     plan({{{}, {}, false}, {shape, row, true}}, axes, steps);
     EXPECT_TRUE(axes.rank == 2 && !axes.is_plain && axes.repeats && axes.extents[0] == 24);
+    const ints flat{24}, stays{0};
+    plan({{flat, one, false}, {flat, stays, true}}, axes, steps);
+    EXPECT_TRUE(!axes.is_plain && !axes.repeats) << "what is written is not repeated";
     plan({{{}, {}, true}}, axes, steps);
     EXPECT_TRUE(axes.is_plain && !axes.repeats);
 }
