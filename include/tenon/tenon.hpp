@@ -9,6 +9,7 @@
 #include <tenon/memory/allocate.hpp>
 #include <tenon/memory/copy.hpp>
 #include <tenon/tensor/dispatch.hpp>
+#include <tenon/tensor/for_each.hpp>
 #include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/validate.hpp>
 #include <tenon/version.hpp>

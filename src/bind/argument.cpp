@@ -286,8 +286,27 @@ struct loader {
             if (a.index_ + 1U < type.count) reached = import_array(obj, why);
         }
         if (reached == loading::refused && a.got_.no_array && is_number(obj))
-            return finish(load_number(obj, may_convert, why));
+            return load_number(obj, may_convert, why);
         return finish(reached == loading::raised ? reached : loading::refused);
+    }
+    /// A number, for the first alternative that has room for it.
+    [[nodiscard]] loading load_number(PyObject* obj, bool may_convert, note_ptr& why) const noexcept {
+        const char* problem = nullptr;
+        for (a.index_ = 0; a.index_ < a.type_->count; ++a.index_) {
+            if (!spec().numbers) continue;
+            const dtype type = spec().wanted.type.value_or(dtype{});
+            element_bits element;
+            const char* const unmet = store_number(obj, type, may_convert, element);
+            if (unmet == nullptr) {
+                why.reset();
+                return finish(lend_number(obj, type, element));
+            }
+            if (problem == nullptr) problem = unmet;
+        }
+        a.index_ = 0;
+        if (!why) why = note_of(obj, spec());
+        if (why) why->number = problem;
+        return finish(loading::refused);
     }
     /// Takes what was only looked at, once: see `settle_all`.
     [[nodiscard]] bool settle() const noexcept { return !a.waits_ || take_capsule(); }
@@ -485,27 +504,14 @@ private:
         py::raise_caught();
         return loading::raised;
     }
-    /// Takes a number of Python's, for the first alternative that has room for it.
-    TENON_COLD [[nodiscard]] loading load_number(PyObject* obj, bool may_convert,
-                                                 note_ptr& why) const noexcept {
-        for (a.index_ = 0; a.index_ < a.type_->count; ++a.index_) {
-            if (!spec().numbers) continue;
-            const dtype type = spec().wanted.type.value_or(dtype{});
-            element_bits element;
-            const char* const problem = store_number(obj, type, may_convert, element);
-            if (problem == nullptr) {
-                why.reset();
-                return lend_number(obj, type, element);
-            }
-            if (why && why->number == nullptr) why->number = problem;
-        }
-        return loading::refused;
-    }
     /// It has memory of its own, which copies of the array keep as any other.
     [[nodiscard]] loading lend_number(PyObject* obj, dtype type, const element_bits& element) const noexcept {
         auto made = allocate(type, extents());
         if (!made) return py::raise(made.error(), "tenon: "), loading::raised;
         std::memcpy(made->data(), element.bytes, static_cast<std::size_t>(type.itemsize()));
+        if (is_array()) a.clear();
+        new (&a.got_) py::acquired;
+        a.content_ = argument::content::array;
         const abi::dl_tensor described{
             made->data(), {abi::device_code::cpu, 0}, 0, type.to_abi(), nullptr, nullptr, 0};
         if (auto ok = a.got_.admit({described}); !ok)
@@ -569,6 +575,17 @@ TENON_COLD inline void conclude(loading answer, PyObject* obj, const parameter_t
 TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, bool may_convert) noexcept {
     note_ptr why;
     const loading answer = loader{*this}.load(obj, type, may_convert, why);
+    if (why) [[unlikely]]
+        conclude(answer, obj, type, std::move(why));
+    return answer;
+}
+
+TENON_INLINE loading argument::load_or_number(PyObject* obj, const parameter_type& type,
+                                              bool may_convert) noexcept {
+    if (!is_plain_number(obj)) return load(obj, type, may_convert);
+    note_ptr why;
+    type_ = &type;
+    const loading answer = loader{*this}.load_number(obj, may_convert, why);
     if (why) [[unlikely]]
         conclude(answer, obj, type, std::move(why));
     return answer;

@@ -11,6 +11,12 @@ namespace tenon::bind {
     return PyFloat_Check(obj) || PyLong_Check(obj) || PyComplex_Check(obj);
 }
 
+/// One of Python's own, and no subclass: it can be nothing else.
+[[nodiscard]] inline bool is_plain_number(PyObject* obj) noexcept {
+    return PyFloat_CheckExact(obj) || PyLong_CheckExact(obj) || PyBool_Check(obj) ||
+           PyComplex_CheckExact(obj);
+}
+
 /// Room for an element.
 struct element_bits {
     alignas(8) std::byte bytes[16];

@@ -134,16 +134,22 @@ public:
         }
         if (axes_.rank != 0) axes_.rank = last + 1;
     }
-    /// Makes them two at least.
-    void complete() noexcept {
+    /// Makes them two at least, and says what the innermost is like.
+    void complete(const walked* windows) noexcept {
         for (; axes_.rank < 2; ++axes_.rank) {
             axes_.extents[axes_.rank] = 1;
             std::fill_n(steps_of(axes_.rank), count_, axes_.rank == 0 ? 1 : 0);
         }
         axes_.is_plain = std::all_of(steps_, steps_ + count_, [](std::int64_t step) { return step == 1; });
+        axes_.repeats = !axes_.is_plain && axes_.extents[0] >= worth_repeating;
+        for (std::size_t n = 0; n < count_; ++n)
+            axes_.repeats = axes_.repeats && (steps_[n] == 1 || (steps_[n] == 0 && !windows[n].is_written));
     }
 
 private:
+    /// So many elements are walked more quickly once one of them has been copied as often.
+    static constexpr std::int64_t worth_repeating = 16;
+
     [[nodiscard]] std::int64_t* steps_of(std::size_t axis) const noexcept { return steps_ + axis * count_; }
     /// Negative if axis `a` is to be inside of `b`, positive if outside, 0 if either will do.
     [[nodiscard]] int compare(std::size_t a, std::size_t b, std::size_t leading) const noexcept {
@@ -187,7 +193,7 @@ TENON_INLINE result<void> plan_loop(const walked* windows, std::size_t count, bo
     planner.gather(windows, full);
     planner.sort(leading);
     planner.join();
-    planner.complete();
+    planner.complete(windows);
     return {};
 }
 

@@ -134,6 +134,28 @@ TEST(ForEach, BroadcastsAsNumpyDoes) {
     for (int round = 0; round < 3000 && !HasFatalFailure(); ++round) check_sum(rng, true);
 }
 
+TEST(ForEach, BroadcastsAlongAxesOfAnyLength) {
+    const numbers columns{2, 5};
+    for (const std::int64_t length : {1, 15, 16, 17, 127, 128, 129, 256, 300}) {
+        numbers row(static_cast<std::size_t>(length)), target(row.size() * 2), one{7};
+        std::iota(row.begin(), row.end(), std::int64_t{0});
+        numbers column = columns;
+        const auto t = made(spec_of(row, {length})), c = made(spec_of(column, {2, 1}));
+        const auto scalar = made(spec_of(one, {})), to = made(spec_of(target, {2, length}));
+        std::int64_t calls = 0;
+        ASSERT_TRUE(for_each(broadcast, view<const std::int64_t, 1>::over(t),
+                             view<const std::int64_t, 2>::over(c), view<const std::int64_t>::over(scalar),
+                             view<std::int64_t>::over(to),
+                             [&](std::int64_t a, std::int64_t b, std::int64_t d, std::int64_t& sum) {
+                                 sum += 1000 * a + 10 * b + d;
+                                 ++calls;
+                             }));
+        EXPECT_EQ(calls, 2 * length);
+        for (std::size_t i = 0; i < target.size(); ++i)
+            ASSERT_EQ(target[i], 1000 * row[i % row.size()] + 10 * columns[i / row.size()] + 7) << i;
+    }
+}
+
 TEST(ForEach, WalksMemoryInItsOrder) {
     numbers memory(24);
     std::iota(memory.begin(), memory.end(), std::int64_t{0});
@@ -178,7 +200,12 @@ TEST(ForEach, JoinsAxesAndKeepsTwoPlainLoops) {
     EXPECT_TRUE(axes.rank == 2 && axes.is_plain && axes.extents[0] == 4 && axes.extents[1] == 6);
     EXPECT_EQ((numbers{steps[2], steps[3]}), (numbers{0, 4}));
     plan({{{}, {}, false}, {shape, row, true}}, axes, steps);
-    EXPECT_TRUE(axes.rank == 2 && !axes.is_plain && axes.extents[0] == 24);
+    EXPECT_TRUE(axes.rank == 2 && !axes.is_plain && axes.repeats && axes.extents[0] == 24);
+    const ints flat{24}, stays{0};
+    plan({{flat, one, false}, {flat, stays, true}}, axes, steps);
+    EXPECT_TRUE(!axes.is_plain && !axes.repeats) << "what is written is not repeated";
+    plan({{{}, {}, true}}, axes, steps);
+    EXPECT_TRUE(axes.is_plain && !axes.repeats);
 }
 
 TEST(ForEach, TakesAsManyAxesAsThereMayBe) {

@@ -6,7 +6,6 @@
 #include <span>
 
 #include <tenon/bind/array.hpp>
-#include <tenon/tensor/for_each.hpp>
 
 template <class T>
 using line = tenon::array<T, 1, tenon::c_contiguous>;

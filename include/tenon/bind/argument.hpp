@@ -93,6 +93,9 @@ public:
     /// allocation or a Python call. The reason for a refusal is recorded: see call.hpp.
     [[nodiscard]] TENON_API loading load(PyObject* obj, const parameter_type& type,
                                          bool may_convert) noexcept;
+    /// The same, for a parameter that takes numbers, too: Python's own are looked for first.
+    [[nodiscard]] TENON_API loading load_or_number(PyObject* obj, const parameter_type& type,
+                                                   bool may_convert) noexcept;
     /// There is something that can be taken once, and has not been yet.
     [[nodiscard]] bool waits() const noexcept { return waits_; }
     /// Takes it. False with an exception set.

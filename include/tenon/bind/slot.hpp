@@ -186,6 +186,14 @@ template <class P, std::size_t I = 0>
     }
 }
 
+/// One of the parameter's alternatives takes a number of Python's.
+[[nodiscard]] consteval bool takes_numbers(const parameter_type& type) noexcept {
+    bool takes = false;
+    for (unsigned i = 0; i < type.count && type.specs != nullptr; ++i)
+        takes = takes || type.specs[i]->numbers;
+    return takes;
+}
+
 /// Room for an argument of type `P`.
 template <class P>
 class slot : public argument {
@@ -200,7 +208,10 @@ public:
     }
 
     [[nodiscard]] loading load(PyObject* obj, bool may_convert) noexcept {
-        return argument::load(obj, type_of<P>, may_convert);
+        if constexpr (takes_numbers(type_of<P>))
+            return argument::load_or_number(obj, type_of<P>, may_convert);
+        else
+            return argument::load(obj, type_of<P>, may_convert);
     }
     /// What is lent, made where it is wanted: a copy would keep it. Once.
     [[nodiscard]] P give() {

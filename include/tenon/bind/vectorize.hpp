@@ -14,7 +14,6 @@
 #include <utility>
 
 #include <tenon/bind/array.hpp>
-#include <tenon/tensor/for_each.hpp>
 
 namespace tenon::bind {
 

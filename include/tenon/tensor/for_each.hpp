@@ -36,6 +36,7 @@ struct loop_axes {
     std::size_t rank;
     std::int64_t extents[max_rank];
     bool is_plain;  ///< each step of the innermost axis goes to the next element, in every window
+    bool repeats;   ///< the same, but for windows that stay at one element, which is only read
 };
 
 /// Plans a loop over windows of one shape, or of shapes that broadcast. The step of a window along an axis,
@@ -44,8 +45,41 @@ struct loop_axes {
                                                loop_axes& axes, std::int64_t* steps) noexcept;
 [[nodiscard]] TENON_API result<axes> broadcast_shapes(const extents* shapes, std::size_t count) noexcept;
 
+/// The element that a window stays at, as many times as there are in a block: a plain loop over blocks is
+/// vectorized, and one that steps by zero is not.
+template <class T>
+class repeated {
+public:
+    static constexpr std::int64_t block = 128;
+    repeated(T* data, std::int64_t step, std::int64_t count) noexcept : data_(data), repeats_(step == 0) {
+        for (std::int64_t i = 0; repeats_ && i < count && i < block; ++i) values_[i] = *data;
+    }
+    [[nodiscard]] T* from(std::int64_t first) const noexcept { return repeats_ ? values_ : data_ + first; }
+
+private:
+    T* data_;
+    bool repeats_;
+    std::remove_const_t<T> values_[block];
+};
+/// What is written to is always there itself.
+template <class T>
+    requires(!std::is_const_v<T>)
+class repeated<T> {
+public:
+    static constexpr std::int64_t block = 128;
+    repeated(T* data, std::int64_t, std::int64_t) noexcept : data_(data) {}
+    [[nodiscard]] T* from(std::int64_t first) const noexcept { return data_ + first; }
+
+private:
+    T* data_;
+};
+template <class T>
+inline constexpr bool is_repeatable =
+    !std::is_const_v<T> ||
+    (std::is_trivially_copyable_v<T> && std::is_trivially_default_constructible_v<std::remove_const_t<T>>);
+
 /// A loop over `Count` windows.
-template <std::size_t Count>
+template <std::size_t Count, bool Broadcasts>
 class loop {
 public:
     explicit loop(std::int64_t size) noexcept {
@@ -53,10 +87,11 @@ public:
         axes_.extents[0] = size;
         axes_.extents[1] = 1;
         axes_.is_plain = true;
+        axes_.repeats = false;
         for (std::int64_t& step : steps_[1]) step = 0;
     }
-    loop(const walked (&windows)[Count], bool broadcasts, result<void>& outcome) noexcept {
-        outcome = plan_loop(windows, Count, broadcasts, axes_, steps_[0].data());
+    loop(const walked (&windows)[Count], result<void>& outcome) noexcept {
+        outcome = plan_loop(windows, Count, Broadcasts, axes_, steps_[0].data());
     }
 
     template <class F, std::size_t... I, class... T>
@@ -74,12 +109,25 @@ private:
     template <class F, std::size_t... I, class... T>
     void run_inner(F& f, std::index_sequence<I...>, T*... data) const {
         const std::int64_t count = axes_.extents[0];
+        if constexpr (Broadcasts && (is_repeatable<T> && ...)) {
+            if (axes_.repeats) return run_blocks(f, count, repeated<T>(data, steps_[0][I], count)...);
+        }
         if (axes_.is_plain) {
-            for (std::int64_t i = 0; i < count; ++i) f(data[i]...);
+            run_plain(f, count, data...);
         } else {
             const std::array<std::int64_t, Count> steps = steps_[0];
             for (std::int64_t i = 0; i < count; ++i) f(data[i * steps[I]]...);
         }
+    }
+    template <class F, class... Window>
+    static void run_blocks(F& f, std::int64_t count, const Window&... windows) {
+        constexpr std::int64_t block = repeated<int>::block;
+        for (std::int64_t first = 0; first < count; first += block)
+            run_plain(f, count - first < block ? count - first : block, windows.from(first)...);
+    }
+    template <class F, class... T>
+    static void run_plain(F& f, std::int64_t count, T*... data) {
+        for (std::int64_t i = 0; i < count; ++i) f(data[i]...);
     }
     /// Goes to the next index of the axes beyond the second; false when there is none.
     bool advance(std::int64_t (&index)[max_rank], std::int64_t (&at)[Count]) const noexcept {
@@ -168,13 +216,13 @@ template <bool Broadcasts, class F, class W, class... Others>
     constexpr auto numbers = std::make_index_sequence<count>{};
     if (first.is_c_contiguous() &&
         ((others.is_c_contiguous() && is_same_shape(first.shape(), others.shape())) && ...)) [[likely]] {
-        loop<count>(first.size()).run(f, numbers, first.data(), others.data()...);
+        loop<count, Broadcasts>(first.size()).run(f, numbers, first.data(), others.data()...);
         return {};
     }
     const walked windows[] = {{first.shape(), first.strides(), is_written<W>},
                               {others.shape(), others.strides(), is_written<Others>}...};
     result<void> outcome;
-    const loop<count> planned(windows, Broadcasts, outcome);
+    const loop<count, Broadcasts> planned(windows, outcome);
     if (outcome) planned.run(f, numbers, first.data(), others.data()...);
     return outcome;
 }
