@@ -23,6 +23,7 @@
 #include "bind/argument.cpp"
 #include "bind/call.cpp"
 #include "bind/function.cpp"
+#include "bind/visit.cpp"
 #include "py/export/array_interface.cpp"
 #include "py/export/arrow.cpp"
 #include "py/export/buffer.cpp"
