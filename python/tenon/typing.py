@@ -42,9 +42,10 @@ class _Producer(Protocol[_Words_co]):
 
 
 class _OfNamespace(Protocol[_Words_co]):
-    """An array of the array API, whether it can be hashed or not. NumPy's takes some versions only."""
+    """An array of the array API, whether it can be hashed or not. NumPy's takes some versions only; before 2.1, no stream."""
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+    def __dlpack__(self, *, stream: int | None = None) -> Any: ...
 
 
 class _OnCuda(Protocol[_Words_co]):
