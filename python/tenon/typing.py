@@ -48,6 +48,14 @@ class _OfNamespace(Protocol[_Words_co]):
     def __dlpack__(self, *, stream: int | None = None) -> Any: ...
 
 
+class _OfJax(Protocol[_Words_co]):
+    """JAX's cannot be hashed either, and their `__dlpack__` is declared without a stream."""
+
+    def __dlpack__(self) -> Any: ...
+    @property
+    def weak_type(self) -> bool: ...
+
+
 class _OnCuda(Protocol[_Words_co]):
     @property
     def __cuda_array_interface__(self) -> Any: ...
@@ -103,6 +111,7 @@ Array: TypeAlias = (
     _Typed[_Element, _Words]
     | _Producer[_Words]
     | _OfNamespace[_Words]
+    | _OfJax[_Words]
     | _OnCuda[_Words]
     | _OfArrow[_Words]
     | _OfArrowOnDevice[_Words]
