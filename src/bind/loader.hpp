@@ -125,7 +125,8 @@ struct loader {
         if (to.is_kept) return true;  // another thread was first
         to.memory.owner() = std::move(is_owned ? a.got_.owner : owner);
         to.like = py::detail::keep_object(a.source_, here);
-        return to.is_kept = true;
+        to.is_kept = true;
+        return true;
     }
     /// The call is over: what others hold of it is theirs from now on.
     void end_sharing() const noexcept {

@@ -17,7 +17,7 @@ struct held : release_chain::deletable<held> {
     /// The memory is `like`'s own, or that of an argument which the call still keeps.
     bool is_itself = false;
     /// It keeps its memory by itself, and not by an argument that the call under way keeps.
-    bool is_kept = true;
+    std::atomic<bool> is_kept{true};
     std::atomic<unsigned> holders{1};
     std::mutex sharing;  ///< of the memory, with what is made of it
 };
