@@ -24,6 +24,7 @@ NEEDS = {
     "model": "nanobind",
     "one_of": "nanobind",
     "out": "nanobind",  # and pybind11, where that is installed, too
+    "keep": "nanobind",  # likewise
     "vectorize": "nanobind",
     "in_place": None,
     "mdspan": "mdspan",
