@@ -80,7 +80,8 @@ PAGES = [
     Page(
         "arrays",
         "nearest",
-        NANOBIND_HEAD + "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
+        "#include <nanobind/stl/vector.h>\n" + NANOBIND_HEAD
+        + "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
         NANOBIND_FRAME,
     ),
     Page(
@@ -97,6 +98,8 @@ PAGES = [
         "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\nusing namespace nanobind::literals;\n",
         NANOBIND_FRAME,
     ),
+    Page("keeping", "nearest", "#include <thread>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
+    Page("threads", "nearest", "#include <tenon/tensor/for_each.hpp>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

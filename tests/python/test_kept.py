@@ -89,7 +89,7 @@ def churn() -> list:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("maker", MAKERS)
-def test_memory_lives_on(kept, maker, way):
+def test_F99_memory_lives_on(kept, maker, way):
     x = MAKERS[maker]()
     getattr(kept, way)(x)
     assert kept.last() is x, "the very object that came"
@@ -199,7 +199,7 @@ def test_numbers_of_axes_and_elements_stay(kept):
 
 
 @pytest.mark.parametrize("change", ["data", "set_", "resize_"])
-def test_what_is_kept_stays_when_the_tensor_gets_other_memory(kept, change):
+def test_F99_what_is_kept_stays_when_the_tensor_gets_other_memory(kept, change):
     torch = need("torch")
     x = torch_ones()
 
@@ -362,7 +362,7 @@ elif run % 3 == 2:
 
 
 @pytest.mark.parametrize("binder", rest_is_slow(BINDERS, "nanobind"))
-def test_the_process_ends_with_arrays_kept_everywhere(binder):
+def test_F99_the_process_ends_with_arrays_kept_everywhere(binder):
     """Globals that the C runtime destroys after the interpreter, members, and threads that drop theirs meanwhile."""
     module_of(binder)
     for run in range(max(1, EXIT_RUNS // 4)):
