@@ -51,7 +51,9 @@ void bind_overloads(Module& m) {
         arg("x"), arg("y"));
     m.def(
         "by_lengths",
-        [](array<const float, tenon::shape<"n", "m">>, array<const float, tenon::shape<"m">>) { return "rows"; },
+        [](array<const float, tenon::shape<"n", "m">>, array<const float, tenon::shape<"m">>) {
+            return "rows";
+        },
         arg("x"), arg("y"));
 
     m.def("by_place", [](array<const float, 1, tenon::cuda>) { return "cuda"; }, arg("x"));
