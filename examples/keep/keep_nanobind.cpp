@@ -12,7 +12,7 @@ static int traverse_table(PyObject* self, visitproc visit, void* arg) {
     return nb::inst_ready(self) ? traverse(*nb::inst_ptr<table>(self), visit, arg) : 0;
 }
 static int clear_table(PyObject* self) {
-    nb::inst_ptr<table>(self)->clear();
+    if (nb::inst_ready(self)) nb::inst_ptr<table>(self)->clear();
     return 0;
 }
 static PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_table)},

@@ -7,13 +7,16 @@
 
 namespace py = pybind11;
 
+/// Its constructor has run.
+static bool is_made(PyObject* self) {
+    return reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder().holder_constructed();
+}
 static int traverse_table(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
-    const bool is_made = py::detail::is_holder_constructed(self);
-    return is_made ? traverse(py::cast<const table&>(py::handle(self)), visit, arg) : 0;
+    return is_made(self) ? traverse(py::cast<const table&>(py::handle(self)), visit, arg) : 0;
 }
 static int clear_table(PyObject* self) {
-    if (py::detail::is_holder_constructed(self)) py::cast<table&>(py::handle(self)).clear();
+    if (is_made(self)) py::cast<table&>(py::handle(self)).clear();
     return 0;
 }
 static void be_collected(PyHeapTypeObject* type) {

@@ -313,6 +313,15 @@ def test_a_cycle_through_a_kept_array_is_collected(with_class, member, library):
     assert seen() is None
 
 
+def test_the_collector_sees_an_object_whose_constructor_has_not_run(with_class):
+    for _ in range(20):
+        other = bytearray(b"\xff" * 1000)  # in the place of which it may come to lie
+        del other
+        keeper = with_class.Keeper.__new__(with_class.Keeper)
+        gc.collect()
+        del keeper
+
+
 @pytest.mark.parametrize("member", ["fixed", "shared"])
 def test_what_two_hold_is_not_taken_from_one(with_class, member):
     """The collector counts: a reference that two arrays share is neither's to show."""
