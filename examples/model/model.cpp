@@ -25,7 +25,7 @@ public:
     auto weights() { return kept_.share(); }
 
 private:
-    tenon::tensor kept_;             // an array would be good for the call only
+    tenon::tensor kept_;             // any array: what it must be is looked at once, by the view
     tenon::view<const float, 2> w_;  // into kept_
 };
 

@@ -24,6 +24,7 @@ NEEDS = {
     "model": "nanobind",
     "one_of": "nanobind",
     "out": "nanobind",  # and pybind11, where that is installed, too
+    "keep": "nanobind",  # likewise
     "vectorize": "nanobind",
     "in_place": None,
     "mdspan": "mdspan",
@@ -79,7 +80,8 @@ PAGES = [
     Page(
         "arrays",
         "nearest",
-        NANOBIND_HEAD + "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
+        "#include <nanobind/stl/vector.h>\n" + NANOBIND_HEAD
+        + "inline void launch_add(const float*, const float*, float*, std::int64_t, void*) {}\n",
         NANOBIND_FRAME,
     ),
     Page(
@@ -91,6 +93,8 @@ PAGES = [
     ),
     Page("results", "nearest", "#include <nanobind/stl/tuple.h>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
     Page("loops", "nearest", NANOBIND_HEAD, NANOBIND_FRAME),
+    Page("keeping", "nearest", "#include <thread>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
+    Page("threads", "nearest", "#include <tenon/tensor/for_each.hpp>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

@@ -457,7 +457,7 @@ refuses("no alternative of a set and another", "either_or_int", lambda: Call(np.
 refuses("two of two, where they must be of one", "dot_either", lambda: Call(f4(3), f8(3)),
         "tenon: dtype: this function does not take such element types together, got float32, float64")
 refuses("what the function itself does not take", "length_of_float", lambda: Call(np.ones(3, "i4")),
-        "tenon: dtype: this function takes float32 or float64, got int32")
+        "argument 'x' has the wrong dtype: this function takes float32 or float64, got int32 (numpy.ndarray)")
 takes("what the function itself takes", "length_of_float", lambda: Call(f8(3)), 3)
 for given, made in {"f4": "float32", "f8": "float64", "i1": "float32", "i4": "float64", "f2": "float32"}.items():
     takes(f"the first that holds it: {given}", "converted_either", lambda given=given: Call(np.ones(2, given)), made)
@@ -470,6 +470,99 @@ refuses("none that holds it", "converted_either", lambda: Call(np.ones(2, "c8"))
         "(1,), writable, on cpu (numpy.ndarray); try x.real")
 takes("another order of the same type", "strides_either", lambda: Call(f8(3, 2).T), [3, 1, 64])
 takes("another order and type of two", "strides_either", lambda: Call(np.ones((3, 2), "i4").T), [3, 1, 64])
+
+# --- extents with names ----------------------------------------------------------------------------------------------
+
+
+def matrix(*shape: int) -> str:
+    """What came, a row-major array of float64 of NumPy's."""
+    strides = [int(np.prod(shape[i + 1:])) for i in range(len(shape))]
+    return f"got float64{list(shape)} with strides ({', '.join(map(str, strides))}{',' * (len(shape) == 1)}), writable, on cpu (numpy.ndarray)"
+
+
+def does_not_agree(name: str, function: str, arguments: Callable[[], Call], said: str, *needs: str) -> None:
+    refuses(name, function, arguments, f"argument {said}; pass one of that shape", *needs)
+
+
+if np is not None:
+    takes("equal lengths", "dot", lambda: Call(f8(3), f8(3)), 5.0)
+    takes("equal lengths of zero", "dot", lambda: Call(f8(0), f8(0)), 0.0)
+    takes("equal lengths, one with steps", "dot", lambda: Call(f8(3), f8(6)[::2]), 10.0)
+    does_not_agree("another length", "dot", lambda: Call(f8(3), f8(4)),
+                   "'y' has the wrong extent on axis 0: expected float64[n] (n = 3, as argument 'x' has on axis 0), "
+                   + matrix(4))
+    does_not_agree("another length, by their names", "dot", lambda: Call(y=f8(1), x=f8(0)),
+                   "'y' has the wrong extent on axis 0: expected float64[n] (n = 0, as argument 'x' has on axis 0), "
+                   + matrix(1))
+    refuses("the rank before the length", "dot", lambda: Call(f8(3), f8(3, 3)),
+            f"argument 'y' has the wrong number of axes: expected float64[n], {matrix(3, 3)}; reshape it")
+    takes("equal lengths, converted", "dot_converted", lambda: Call(f4(3), np.arange(3, dtype="i4")), 5.0)
+    does_not_agree("another length, converted", "dot_converted", lambda: Call(f4(3), np.arange(2, dtype="f8")),
+                   "'y' has the wrong extent on axis 0: expected float64[n], or convertible (n = 3, as argument 'x' has "
+                   "on axis 0), " + matrix(2))
+    does_not_agree("another length than what was converted", "dot_converted", lambda: Call(f8(3), f4(2)),
+                   "'y' has the wrong extent on axis 0: expected float64[n], or convertible (n = 3, as argument 'x' has "
+                   "on axis 0), got float64[2] with strides (1,), writable, on cpu (numpy.ndarray)")
+    takes("a product", "matmul", lambda: Call(f8(2, 3), f8(3, 1)), lambda _, result: result.tolist() == [[5], [14]])
+    takes("a product into an array", "matmul", lambda: Call(f8(2, 3), f8(3, 1), np.ones((2, 1))),
+          lambda call, result: result is call.args[2] and result.tolist() == [[5], [14]])
+    takes("a product of views", "matmul", lambda: Call(f8(3, 2).T, f8(1, 3).T), lambda _, result: result.tolist() == [[10], [13]])
+    does_not_agree("no product", "matmul", lambda: Call(f8(2, 3), f8(2, 1)),
+                   "'b' has the wrong extent on axis 0: expected float64[k, m] (k = 3, as argument 'a' has on axis 1), "
+                   + matrix(2, 1))
+    does_not_agree("a product into an array of other rows", "matmul", lambda: Call(f8(2, 3), f8(3, 1), np.ones((3, 1))),
+                   "'out' has the wrong extent on axis 0: expected writable float64[n, m] (n = 2, as argument 'a' has on "
+                   "axis 0), " + matrix(3, 1))
+    does_not_agree("a product into an array of other columns", "matmul", lambda: Call(f8(2, 3), f8(3, 1), out=np.ones((2, 2))),
+                   "'out' has the wrong extent on axis 1: expected writable float64[n, m] (m = 1, as argument 'b' has on "
+                   "axis 1), " + matrix(2, 2))
+    takes("a square", "trace", lambda: Call(f8(2, 2)), 3.0)
+    takes("a square of nothing", "trace", lambda: Call(f8(0, 0)), 0.0)
+    does_not_agree("no square", "trace", lambda: Call(f8(2, 3)),
+                   "'x' has the wrong extent on axis 1: expected float64[n, n] (n = 2, as it has on axis 0), " + matrix(2, 3))
+    takes("as many rows", "rows_of", lambda: Call(f8(2, 3), f8(2)), 3)
+    takes("as many rows, the first alternative", "rows_of", lambda: Call(f8(2, 3), f4(2)), 2)
+    does_not_agree("rows of another number", "rows_of", lambda: Call(f8(3, 2), f8(3)),
+                   "'x' has the wrong extent on axis 1: expected float64[n, 3], " + matrix(3, 2))
+    does_not_agree("not as many rows", "rows_of", lambda: Call(f8(2, 3), f8(3)),
+                   "'y' has the wrong extent on axis 0: expected float32[n] or float64[n] (n = 2, as argument 'x' has on "
+                   "axis 0), " + matrix(3))
+    takes("equal lengths of two libraries", "dot", lambda: Call(f8(3), torch().ones(3, dtype=torch().float64)), 3.0,
+          "numpy", "torch")
+    does_not_agree("other lengths of two libraries", "dot", lambda: Call(torch().ones(2, dtype=torch().float64), f8(3)),
+                   "'y' has the wrong extent on axis 0: expected float64[n] (n = 2, as argument 'x' has on axis 0), "
+                   + matrix(3), "numpy", "torch")
+    does_not_agree("other lengths of two libraries, the other way round", "dot",
+                   lambda: Call(f8(3), torch().ones(2, dtype=torch().float64)),
+                   "'y' has the wrong extent on axis 0: expected float64[n] (n = 3, as argument 'x' has on axis 0), "
+                   "got float64[2] with strides (1,), writable, on cpu (torch.Tensor)", "numpy", "torch")
+
+def vector(size: int) -> Producer:
+    return Producer(shape=(size,), dtype=FLOAT64, data=bytes(8 * size))
+
+
+takes("capsules of equal length", "dot", lambda: Call(vector(2).struct.capsule(), vector(2).struct.capsule()), 0.0, "tenon")
+refuses("a capsule of another length stays whose it is", "dot",
+        lambda: Call(vector(2).struct.capsule(), vector(3).struct.capsule()),
+        "argument 'y' has the wrong extent on axis 0: expected float64[n] (n = 2, as argument 'x' has on axis 0), got "
+        "float64[3] with strides (1,), writable, on cpu (PyCapsule); pass one of that shape", "tenon")
+
+# --- errors about one of the arguments -------------------------------------------------------------------------------
+
+takes("the dtype of the second", "total_of_second", lambda: Call(b"ab", f8(3)), 5.0)
+refuses("another dtype of the second", "total_of_second", lambda: Call(f8(3), np.ones(3, "i4")),
+        "argument 'y' has the wrong dtype: this function takes float32 or float64, got int32 (numpy.ndarray)")
+refuses("another dtype of the second, of bytes", "total_of_second", lambda: Call(y=b"ab", x=f8(3)),
+        "argument 'y' has the wrong dtype: this function takes float32 or float64, got uint8 (bytes)")
+takes("a view of the second", "first_of_second", lambda: Call(b"ab", f8(3)), 2.0)
+refuses("no view of the second: its dtype", "first_of_second", lambda: Call(f8(3), f4(3)),
+        "first_of_second(): argument 'y': dtype: another size of element is needed (bits) (got 32, expected 64) "
+        "(numpy.ndarray)", exception=BufferError)
+refuses("no view of the second: its axes", "first_of_second", lambda: Call(f8(3), f8(3, 2)),
+        "first_of_second(): argument 'y': ndim: another number of axes is needed (got 2, expected 1) (numpy.ndarray)",
+        exception=BufferError)
+refuses("an error about no argument", "first_of_none", lambda: Call(f8(3), f8(3)),
+        "tenon: dtype: another size of element is needed (bits) (got 32, expected 64)", exception=BufferError)
 
 # --- conversions -----------------------------------------------------------------------------------------------------
 

@@ -58,6 +58,8 @@ def listed(name: str, *overloads: tuple[str, str]) -> str:
     ("by_dtype", lambda: np.ones(2, "f8"), "float64"),
     ("by_rank", lambda: np.ones(2, "f4"), "vector"),
     ("by_rank", lambda: np.ones((2, 2), "f4"), "matrix"),
+    ("by_relation", lambda: np.ones((2, 2), "f4"), "square"),
+    ("by_relation", lambda: np.ones((2, 3), "f4"), "matrix"),
     ("by_place", lambda: np.ones(2, "f4"), "host"),
     ("by_place", lambda: Producer(shape=(6,), device=CUDA), "cuda"),
     ("array_or_number", lambda: np.ones(1), "array"),
@@ -82,6 +84,26 @@ def test_chosen(bound, function, argument, result):
 def test_chosen_by_arity(bound):
     x = np.ones(2, "f4")
     assert (bound.by_arity(x), bound.by_arity(x, x), bound.by_arity(x, y=x)) == (1, 2, 2)
+
+
+@pytest.mark.parametrize("shapes, result", [((2, 2), "equal"), ((2, 3), "others"), (((2, 3), 3), "rows")])
+def test_chosen_by_how_lengths_are_related(bound, shapes, result):
+    assert bound.by_lengths(*(np.ones(shape, "f4") for shape in shapes)) == result
+    assert bound.by_lengths(**dict(zip("yx", (np.ones(shape, "f4") for shape in reversed(shapes)), strict=True))) == result
+
+
+def test_a_capsule_goes_to_the_overload_that_lengths_allow(bound):
+    fakes = [Producer(shape=(size,)).struct for size in (2, 3)]
+    with exactly_once(*fakes):
+        assert bound.by_lengths(*(fake.capsule() for fake in fakes)) == "others"
+
+
+def test_no_lengths_fit(bound):
+    matrix, row = np.ones((2, 3), "f4"), np.ones(2, "f4")
+    got = "got float32[2] with strides (1,), writable, on cpu (numpy.ndarray); pass one of that shape"
+    assert refusal(bound.by_lengths, matrix, row).endswith(
+        "argument 'y' has the wrong extent on axis 0: expected float32[m] (m = 3, as argument 'x' has on axis 1), " + got)
+    assert refusal(bound.by_lengths, matrix, row).count("argument 'x' has the wrong number of axes") == 2
 
 
 def test_a_capsule_goes_to_the_overload_that_fits(bound):

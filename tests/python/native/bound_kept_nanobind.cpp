@@ -20,7 +20,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
     return tenon::py::traverse(all.owned, visit, arg);
 }
 int clear(PyObject* self) {
-    nanobind::inst_ptr<kept::keeper>(self)->clear();
+    if (nanobind::inst_ready(self)) nanobind::inst_ptr<kept::keeper>(self)->clear();
     return 0;
 }
 PyType_Slot slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},

@@ -10,15 +10,20 @@ namespace binder = pybind11;
 
 namespace {
 
+/// Its constructor has run.
+bool is_made(PyObject* self) {
+    return reinterpret_cast<pybind11::detail::instance*>(self)->get_value_and_holder().holder_constructed();
+}
 int traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
+    if (!is_made(self)) return 0;
     const auto& all = *pybind11::handle(self).cast<kept::keeper*>();
     if (const int stop = tenon::py::traverse(all.fixed, visit, arg)) return stop;
     if (const int stop = tenon::py::traverse(all.any_rank, visit, arg)) return stop;
     return tenon::py::traverse(all.shared, visit, arg);
 }
 int clear(PyObject* self) {
-    pybind11::handle(self).cast<kept::keeper*>()->clear();
+    if (is_made(self)) pybind11::handle(self).cast<kept::keeper*>()->clear();
     return 0;
 }
 

@@ -39,6 +39,23 @@ void bind_overloads(Module& m) {
     m.def("by_rank", [](array<const float, 1>) { return "vector"; }, arg("x"));
     m.def("by_rank", [](array<const float, 2>) { return "matrix"; }, arg("x"));
 
+    m.def("by_relation", [](array<const float, tenon::shape<"n", "n">>) { return "square"; }, arg("x"));
+    m.def("by_relation", [](array<const float, 2>) { return "matrix"; }, arg("x"));
+    m.def(
+        "by_lengths",
+        [](array<const float, tenon::shape<"n">>, array<const float, tenon::shape<"n">>) { return "equal"; },
+        arg("x"), arg("y"));
+    m.def(
+        "by_lengths",
+        [](array<const float, tenon::shape<"n">>, array<const float, tenon::shape<"m">>) { return "others"; },
+        arg("x"), arg("y"));
+    m.def(
+        "by_lengths",
+        [](array<const float, tenon::shape<"n", "m">>, array<const float, tenon::shape<"m">>) {
+            return "rows";
+        },
+        arg("x"), arg("y"));
+
     m.def("by_place", [](array<const float, 1, tenon::cuda>) { return "cuda"; }, arg("x"));
     m.def("by_place", [](array<const float, 1>) { return "host"; }, arg("x"));
 
