@@ -172,6 +172,7 @@ consteval parameter_type describe() noexcept {
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
+        if (f.ref == nullptr) [[unlikely]] return P();
         return P(std::move(f));
     } else if constexpr (std::is_same_v<P, tensor>) {
         return take_tensor(std::move(f.keeps));
@@ -212,6 +213,12 @@ public:
             return argument::load_or_number(obj, type_of<P>, may_convert);
         else
             return argument::load(obj, type_of<P>, may_convert);
+    }
+    /// Takes None for an array that holds nothing, where the binder lets it in.
+    [[nodiscard]] bool load_none() noexcept
+        requires is_array<P>
+    {
+        return argument::load(Py_None, type_of<std::optional<P>>, false) == loading::done;
     }
     /// What is lent, made where it is wanted: a copy would keep it. Once.
     [[nodiscard]] P give() {
