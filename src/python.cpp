@@ -25,6 +25,7 @@
 #include "bind/function.cpp"
 #include "bind/results.cpp"
 #include "bind/vectorize.cpp"
+#include "bind/visit.cpp"
 #include "py/export/array_interface.cpp"
 #include "py/export/arrow.cpp"
 #include "py/export/buffer.cpp"

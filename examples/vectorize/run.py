@@ -41,9 +41,11 @@ def main():
         print(f"PyTorch  {[round(km) for km in far.tolist()]} km to 0, 0")
     if jax := installed("jax"):
         jax.config.update("jax_platforms", "cpu")  # the function works in host memory
-        far = vectorize.distance(jax.numpy.asarray([52.5], dtype="float32"), 13.4, 0, 0)
-        assert isinstance(far, jax.Array) and far.shape == (1,)
-        print(f"JAX      {round(float(far[0]))} km to 0, 0")
+        jax.config.update("jax_enable_x64", True)  # and takes float64, which JAX has not otherwise
+        far = vectorize.distance(jax.numpy.asarray(lat), jax.numpy.asarray(lon), 0, 0)
+        jax.config.update("jax_enable_x64", False)
+        assert isinstance(far, jax.Array) and far.shape == (3,)
+        print(f"JAX      {[round(km) for km in far.tolist()]} km to 0, 0")
 
     try:
         vectorize.distance(lat, lon, lat[:2], lon)

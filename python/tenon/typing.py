@@ -42,9 +42,18 @@ class _Producer(Protocol[_Words_co]):
 
 
 class _OfNamespace(Protocol[_Words_co]):
-    """An array of the array API, whether it can be hashed or not. NumPy's takes some versions only."""
+    """An array of the array API, whether it can be hashed or not. NumPy's takes some versions only; before 2.1, no stream."""
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
+    def __dlpack__(self, *, stream: int | None = None) -> Any: ...
+
+
+class _OfJax(Protocol[_Words_co]):
+    """JAX's cannot be hashed either, and their `__dlpack__` is declared without a stream."""
+
+    def __dlpack__(self) -> Any: ...
+    @property
+    def weak_type(self) -> bool: ...
 
 
 class _OnCuda(Protocol[_Words_co]):
@@ -102,6 +111,7 @@ Array: TypeAlias = (
     _Typed[_Element, _Words]
     | _Producer[_Words]
     | _OfNamespace[_Words]
+    | _OfJax[_Words]
     | _OnCuda[_Words]
     | _OfArrow[_Words]
     | _OfArrowOnDevice[_Words]

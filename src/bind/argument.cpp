@@ -57,20 +57,6 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
     return keep_memory(std::move(*made), like, 0, false);
 }
 
-// --- element types ----------------------------------------------------------------------------------------
-
-TENON_INLINE void raise_not_taken(const error& e) {
-    py::raise(e, "tenon: ");
-    throw py::python_error(e);
-}
-
-TENON_INLINE void raise_not_together(const dtype* got, std::size_t count) {
-    std::string text = "tenon: dtype: this function does not take such element types together, got ";
-    for (std::size_t i = 0; i < count; ++i) text.append(i == 0 ? "" : ", ").append(name(got[i]));
-    py::raise(errc::not_taken, text);
-    throw py::python_error();
-}
-
 // --- the second look --------------------------------------------------------------------------------------
 
 /// What came of a second look; the later, the worse.

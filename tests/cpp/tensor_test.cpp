@@ -25,7 +25,7 @@ namespace abi = tenon::abi;
 
 static_assert(!std::is_copy_constructible_v<tensor> && !std::is_copy_assignable_v<tensor>);
 static_assert(std::is_nothrow_move_constructible_v<tensor> && std::is_nothrow_move_assignable_v<tensor>);
-static_assert(!std::is_default_constructible_v<tensor> &&
+static_assert(std::is_nothrow_default_constructible_v<tensor> &&
               !std::is_default_constructible_v<tenon::tensor_ref>);
 static_assert(!std::is_copy_constructible_v<keep_alive> && std::is_nothrow_move_constructible_v<keep_alive>);
 
@@ -331,6 +331,13 @@ TEST(TensorMetadata, SurvivesMovesAtEveryRank) {
         expect_intact(shelf[1]);
         EXPECT_EQ(other.ndim(), static_cast<std::int32_t>(64U - rank));
     }
+}
+
+TEST(TensorMetadata, OfNoneIsEmpty) {
+    tensor t;
+    EXPECT_TRUE(t.empty() && t.ndim() == 0 && t.data() == nullptr && !t.owner());
+    t = tensor();
+    EXPECT_EQ(t.share().value().size(), 0);
 }
 
 TEST(TensorMetadata, MovedFromIsEmptyAndHarmless) {

@@ -90,12 +90,7 @@ PAGES = [
         NANOBIND_FRAME,
     ),
     Page("results", "nearest", "#include <nanobind/stl/tuple.h>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
-    Page(
-        "loops",
-        "nearest",
-        "#include <nanobind/nanobind.h>\n#include <tenon/bind/nanobind.hpp>\nusing namespace nanobind::literals;\n",
-        NANOBIND_FRAME,
-    ),
+    Page("loops", "nearest", NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

@@ -107,6 +107,22 @@ def test_numbers_that_fit_are_taken(loops, dtype):
             function(value)
 
 
+def test_numbers_are_rounded_to_the_nearest_half(loops, np):
+    exact = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    exact = exact[np.isfinite(exact)].astype(float)[::37]
+    between = (exact + np.roll(exact, 1)) / 2
+    for value in [*exact, *between, 0.1, 65519.0, 2**-25, 2**-24 * 0.50001, 1e-300, 5e-324, math.inf, -math.inf, -0.0]:
+        assert loops.float16_bits(float(value)) == np.float16(value).view(np.uint16), value
+    assert math.isnan(np.uint16(loops.float16_bits(math.nan)).view(np.float16))
+    for value in (65520.0, -65520.0, 1e300):
+        with pytest.raises(TypeError, match="too large"):
+            loops.float16_bits(value)
+    for value, bits in ((1.0, 0x3F80), (-2.0, 0xC000), (1 + 2**-8, 0x3F80), (1 + 3 * 2**-8, 0x3F82), (3.38e38, 0x7F7E), (2**-133, 1)):
+        assert loops.bfloat16_bits(value) == bits, value
+    with pytest.raises(TypeError, match="too large"):
+        loops.bfloat16_bits(3.4e38)
+
+
 def test_what_is_no_number_is_refused(loops):
     for value in ("1", [1.0], (1.0,)):
         with pytest.raises(TypeError, match=r"is not an array: .*or a number.*; try numpy.asarray\(x, 'float64'\)"):

@@ -293,6 +293,13 @@ def test_a_tensor_as_a_member():
     assert keeper.owned.numpy().sum() == COUNT
 
 
+def test_a_tensor_that_was_never_set_says_so(with_class):
+    with pytest.raises(BufferError, match="^tenon: the tensor is empty: nothing was put into it"):
+        _ = with_class.Keeper().owned
+    with pytest.raises(RuntimeError, match="^tenon: the array is empty"):
+        _ = with_class.Keeper().shared
+
+
 def subclassed(library: str):
     """An array that can be in a cycle."""
     if library == "torch":

@@ -2,7 +2,6 @@
 // which it fills: a Python object goes in, what is lent of it comes out.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -183,12 +182,6 @@ struct loaded {
 /// and `std::runtime_error` without the GIL.
 [[nodiscard]] TENON_API found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape,
                                             dtype type, const request& wanted);
-
-// --- element types ----------------------------------------------------------------------------------------
-
-/// Raises an error of `visit`'s, or TypeError for element types that a function does not take together.
-[[noreturn]] TENON_API void raise_not_taken(const error& e);
-[[noreturn]] TENON_API void raise_not_together(const dtype* got, std::size_t count);
 
 }  // namespace tenon::bind
 

@@ -140,6 +140,10 @@ template <class F, class... Ways>
 
 // --- the call ---------------------------------------------------------------------------------------------
 
+/// Raises an error of `visit`'s, or TypeError for element types that a function does not take together.
+[[noreturn]] TENON_API void raise_not_taken(const error& e);
+[[noreturn]] TENON_API void raise_not_together(const dtype* got, std::size_t count);
+
 /// A call of `F` with arrays of these types, each as one of the element type it has.
 template <class F, class... X>
 struct visiting {

@@ -69,6 +69,7 @@ TENON_API void raise_unmet(const error& e, PyObject* obj) noexcept;
 /// `fn` returns a pointer (null then means that an exception is set, as for any C function of Python) and so
 /// does this; or nothing, and this returns whether it ran. For a PyTorch tensor or a NumPy array whose type
 /// has been seen before there is no allocation and no Python call.
+/// Needs an attached thread state: whatever takes more than a look at NumPy's struct says so without one.
 template <class Fn>
 TENON_HOT inline auto borrow(PyObject* obj, const request& wanted, Fn&& fn) {
     using R = std::invoke_result_t<Fn&, const tensor_ref&>;

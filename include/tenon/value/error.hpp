@@ -41,8 +41,9 @@ struct error {
     std::int64_t got;
     std::int64_t wanted;
     const dtype* types;  ///< the element types that are taken, or null
-    const void* about;   ///< where the shape of the tensor at fault is stored (`t.shape().data()`), or null:
-                        ///< to find it among several, and never to be read
+    /// Where the shape of the tensor at fault is stored (`t.shape().data()`), or null: to find it among
+    /// several, and never to be read.
+    const void* about;
 
     /// The whole sentence: which tensor, field, axis, problem, what came, what was expected, what to do.
     [[nodiscard]] TENON_API std::string message() const;

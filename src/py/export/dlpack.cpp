@@ -169,7 +169,7 @@ TENON_INLINE PyObject* answer::dlpack_device(source s, PyObject* self, PyObject*
 }  // namespace detail
 
 TENON_INLINE PyObject* to_capsule(tensor&& t, capsule_kind kind) noexcept {
-    if (interpreter::current() == nullptr) return nullptr;
+    if (interpreter::current() == nullptr || detail::refuse_nothing(t)) return nullptr;
     PyObject* const made = detail::new_capsule(t, t.owner(), kind, {.fresh_copy = t.is_copied()});
     if (made != nullptr) t.reset();
     return made;

@@ -195,7 +195,7 @@ namespace detail {
 TENON_INLINE PyObject* to_python(tensor&& t, PyObject* like) noexcept {
     const detail::taken taken(t);
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
+    if (here == nullptr || detail::refuse_nothing(t)) return nullptr;
     const auto plan = detail::maker_of(like, *here);
     return plan ? detail::make_array(t, *plan, *here) : nullptr;
 }
@@ -226,7 +226,7 @@ TENON_FAST TENON_INLINE PyObject* detail::array_over(const tensor_ref& t, keep_a
 TENON_INLINE PyObject* to_library(tensor&& t, std::string_view library) noexcept try {
     const detail::taken taken(t);
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
+    if (here == nullptr || detail::refuse_nothing(t)) return nullptr;
     if (library == "memoryview") {
         const ref made = ref::take(to_python(std::move(t)));
         return made ? foreign_code([&] { return PyMemoryView_FromObject(made.get()); }) : nullptr;

@@ -33,6 +33,15 @@ namespace tenon::py {
 
 namespace detail {
 
+/// Raises, and says so, when there is no tensor: one that was never given memory, or was moved from. It has
+/// no axes, and not the one element that such a tensor has.
+[[nodiscard]] inline bool refuse_nothing(const tensor_ref& t) noexcept {
+    if (t.ndim() != 0 || t.size() != 0) [[likely]]
+        return false;
+    raise(refused("", "the tensor is empty: nothing was put into it, or it was moved away"), "tenon: ");
+    return true;
+}
+
 /// A new capsule over memory that `owner` keeps alive, `owner` moved into it; null with an exception set, and
 /// `owner` left as it was, on failure.
 [[nodiscard]] TENON_API PyObject* new_capsule(const tensor_ref& t, keep_alive& owner, capsule_kind kind,

@@ -223,7 +223,7 @@ TENON_INLINE PyTypeObject* producer_type() noexcept {
 
 TENON_INLINE PyObject* to_python(tensor&& t) noexcept {
     interpreter* const here = interpreter::current();
-    if (here == nullptr) return nullptr;
+    if (here == nullptr || detail::refuse_nothing(t)) return nullptr;
     if (const abi::handover_api* const package = detail::package_of(*here))
         return detail::hand_over(*package, t);
     return PyErr_Occurred() == nullptr ? detail::make_tensor_object(t, *here) : nullptr;

@@ -11,6 +11,21 @@
 
 namespace loops {
 
+/// float16 and bfloat16, which not every compiler has.
+template <std::uint8_t Code>
+struct half {
+    std::uint16_t bits;
+};
+
+}  // namespace loops
+
+template <std::uint8_t Code>
+struct tenon::dtype_traits<loops::half<Code>> {
+    static constexpr tenon::dtype value{Code, 16};
+};
+
+namespace loops {
+
 using tenon::array;
 
 // --- loops ------------------------------------------------------------------------------------------------
@@ -40,6 +55,12 @@ template <class T>
 std::string taken(number<T> x) {
     return std::to_string(x.ndim()) + (x.is_number() ? " number" : " array");
 }
+template <std::uint8_t Code>
+std::int64_t bits_of(number<half<Code>> x) {
+    return x().bits;
+}
+inline constexpr auto float16_bits = &bits_of<tenon::abi::type_code::float_>;
+inline constexpr auto bfloat16_bits = &bits_of<tenon::abi::type_code::bfloat>;
 inline array<const double, tenon::dynamic_rank, tenon::numbers> given_back(number<double> x) { return x; }
 inline auto of_shape(number<double> x, bool has_axes) {
     return has_axes ? tenon::empty_like(x, {3}) : tenon::empty_like(x, tenon::axes());

@@ -18,6 +18,8 @@ inline void bind_all(binder::module_& m) {
     m.def("taken_uint64", &taken<std::uint64_t>, "x"_a);
     m.def("taken_bool", &taken<tenon::bool8>, "x"_a);
     m.def("taken_complex64", &taken<std::complex<float>>, "x"_a);
+    m.def("float16_bits", float16_bits, "x"_a);
+    m.def("bfloat16_bits", bfloat16_bits, "x"_a);
     m.def("given_back", &given_back, "x"_a);
     m.def("of_shape", &of_shape, "x"_a, "has_axes"_a);
     m.def("remember", &remember, "x"_a);

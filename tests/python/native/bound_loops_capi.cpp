@@ -21,6 +21,8 @@ PyMethodDef methods[] = {
     function<&taken<std::uint64_t>>("taken_uint64", {"x"}),
     function<&taken<tenon::bool8>>("taken_bool", {"x"}),
     function<&taken<std::complex<float>>>("taken_complex64", {"x"}),
+    function<float16_bits>("float16_bits", {"x"}),
+    function<bfloat16_bits>("bfloat16_bits", {"x"}),
     function<&given_back>("given_back", {"x"}),
     function<&of_shape>("of_shape", {"x", "has_axes"}),
     function<&remember>("remember", {"x"}),
