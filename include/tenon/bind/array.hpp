@@ -77,6 +77,9 @@ inline constexpr bool is_property =
 template <class T, auto Extents, class... Props>
 struct constraints {
     using shown = shown_as<T>;
+    static_assert(!is_property<std::remove_cv_t<T>>,
+                  "tenon::array: the element type comes first, and the rank or shape before properties: "
+                  "array<const void, dynamic_rank, c_contiguous>");
     static_assert(
         std::is_void_v<shown> || element<T>,
         "tenon::array: the element type is not known to DLPack; specialise tenon::dtype_traits for it");
@@ -305,6 +308,9 @@ public:
           source_(f.source),
           lender_(f.lender),
           memory_(std::move(f.keeps)) {}
+
+    template <class U, class... More>
+    array(U*, const axes&, More&&...) TENON_DELETED("memory of C++ becomes a result: numpy_array<T>, or a tensor, of tensor::own(data, shape, deleter)");
 
     /// It holds an array.
     [[nodiscard]] bool is_valid() const noexcept { return source_ != nullptr; }
