@@ -1,5 +1,5 @@
 // tests/compile_fail/own_who_deletes.cpp: memory becomes a tensor, and nobody says how it is given back.
-// must say: who gives it back? own(data, shape, deleter)
+// must say: say who gives it back: own(data, shape, deleter)
 
 #include <tenon/tenon.hpp>
 

@@ -310,7 +310,7 @@ public:
           memory_(std::move(f.keeps)) {}
 
     template <class U, class... More>
-    array(U*, const axes&, More&&...) TENON_DELETED("memory of C++ becomes a result: numpy_array<T>, or a tensor, of tensor::own(data, shape, deleter)");
+    array(U*, const axes&, More&&...) TENON_DELETED("return a numpy_array of tensor::own instead");
 
     /// It holds an array.
     [[nodiscard]] bool is_valid() const noexcept { return source_ != nullptr; }

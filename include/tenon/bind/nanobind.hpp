@@ -109,8 +109,8 @@ inline constexpr hooking needed_hooking =
     : takes_arrays<void (*)(Args...)>                   ? hooking::explains
                                                         : hooking::none;
 
-/// Whether what is said of an argument lets None in, by `.none()` or by a default that is None: in nanobind 3,
-/// whose types say it, and in nanobind 2.
+/// Whether what is said of an argument lets None in, by `.none()` or by a default that is None: in nanobind
+/// 3, whose types say it, and in nanobind 2.
 template <template <std::uint32_t, bool> class Arg, std::uint32_t Flags, bool Locked>
 [[nodiscard]] bool lets_none_in(const Arg<Flags, Locked>&) noexcept {
     return (Flags & static_cast<std::uint32_t>(nanobind::detail::cast_flags::accepts_none)) != 0;

@@ -78,7 +78,7 @@ public:
     library_array(V&& values) : made_(tensor::own(std::forward<V>(values))) {}
     // NOLINTEND(google-explicit-constructor)
     template <class U, class... More>
-    library_array(U*, const axes&, More&&...) TENON_DELETED("who owns it? give it tensor::own(data, shape, deleter), or tenon::py::own(object, info)");
+    library_array(U*, const axes&, More&&...) TENON_DELETED("who owns it? use tensor::own or py::own");
 
     static constexpr request wanted = [] {
         request r = as_result(stated::wanted);

@@ -172,7 +172,8 @@ consteval parameter_type describe() noexcept {
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
-        if (f.ref == nullptr) [[unlikely]] return P();
+        if (f.ref == nullptr) [[unlikely]]
+            return P();
         return P(std::move(f));
     } else if constexpr (std::is_same_v<P, tensor>) {
         return take_tensor(std::move(f.keeps));

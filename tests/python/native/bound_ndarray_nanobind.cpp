@@ -1,5 +1,5 @@
-// tests/python/native/bound_ndarray_nanobind.cpp: what people who know nanobind's ndarray write first, with the
-// parameters and results of Tenon instead.
+// tests/python/native/bound_ndarray_nanobind.cpp: what people who know nanobind's ndarray write first, with
+// the parameters and results of Tenon instead.
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -39,7 +39,9 @@ struct half {
 
 std::vector<std::int64_t> shape_of(anything x) { return {x.shape().begin(), x.shape().end()}; }
 std::vector<std::int64_t> strides_of(anything x) { return {x.strides().begin(), x.strides().end()}; }
-nb::tuple sizes_of(anything x) { return nb::make_tuple(x.ndim(), x.size(), x.dtype().itemsize(), x.nbytes()); }
+nb::tuple sizes_of(anything x) {
+    return nb::make_tuple(x.ndim(), x.size(), x.dtype().itemsize(), x.nbytes());
+}
 nb::tuple sizes_or_none(anything x) {
     return nb::make_tuple(x.is_valid(), x.size(), x.nbytes(), x.object() == nullptr);
 }
@@ -69,7 +71,8 @@ bool write_or_read(Array&& x) {
 /// The same of one whose type is looked at first.
 template <class T>
 bool write_or_read_open(const array<T>& x) {
-    auto typed = tenon::py::or_raise(x.template as<std::conditional_t<std::is_const_v<T>, const double, double>, 1>());
+    auto typed =
+        tenon::py::or_raise(x.template as<std::conditional_t<std::is_const_v<T>, const double, double>, 1>());
     return write_or_read(typed);
 }
 
@@ -116,9 +119,10 @@ numpy_array<const float, shape<2, 4>> static_columns() {
 }
 /// Any library's memory, where only its number is known.
 tensor on_metal(std::int64_t offset) {
-    const auto info = tensor_info::contiguous(for_ever, {2, 3}, tenon::device(tenon::abi::device_code::metal, 0));
-    return tenon::py::or_raise(
-        tensor::own(info.writable().with_byte_offset(static_cast<std::uint64_t>(offset)), tenon::keep_alive{}));
+    const auto info =
+        tensor_info::contiguous(for_ever, {2, 3}, tenon::device(tenon::abi::device_code::metal, 0));
+    return tenon::py::or_raise(tensor::own(
+        info.writable().with_byte_offset(static_cast<std::uint64_t>(offset)), tenon::keep_alive{}));
 }
 nb::tuple read_metal(array<const float, 2, tenon::c_contiguous, tenon::metal> x) {
     return nb::make_tuple(x.device().type, x.device().id, x.shape(0), x.shape(1),
@@ -152,7 +156,9 @@ tensor_info describe(matrix& m) { return tensor_info::strided(m.numbers, {4, 4},
 using grid = numpy_array<float, shape<4, 4>>;
 /// The object of Python's around the matrix keeps what is shown.
 grid shown(matrix& self) { return tenon::py::own(nb::find(self), describe(self)); }
-grid copied(matrix& self) { return tenon::copy_to_host(tenon::py::or_raise(tenon::py::own(nb::find(self), describe(self)))); }
+grid copied(matrix& self) {
+    return tenon::copy_to_host(tenon::py::or_raise(tenon::py::own(nb::find(self), describe(self))));
+}
 /// A matrix that no object of Python's is around: it moves into the array.
 grid made() {
     matrix m;
@@ -184,9 +190,13 @@ void bind_metadata(nb::module_& m) {
     m.def("sizes_of", &sizes_of, "x"_a);
     m.def("sizes_or_none", &sizes_or_none, "x"_a.none());
     m.def("sizes_or_default", &sizes_or_none, "x"_a = nb::none());
-    m.def("second_or_none", [](anything x, array<const float, 1> y) { return nb::make_tuple(x.is_valid(), y.size()); },
-          "x"_a.none(), "y"_a.noconvert().none());
-    m.def("copy_or_none", [](array<const float, 2> x) { return array<const float>(x).is_valid(); }, "x"_a = nb::none());
+    m.def(
+        "second_or_none",
+        [](anything x, array<const float, 1> y) { return nb::make_tuple(x.is_valid(), y.size()); },
+        "x"_a.none(), "y"_a.noconvert().none());
+    m.def(
+        "copy_or_none", [](array<const float, 2> x) { return array<const float>(x).is_valid(); },
+        "x"_a = nb::none());
     m.def("same_or_none", [](on_host x) { return x; }, "x"_a.none());
     m.def("optional_size", [](std::optional<on_host> x) { return x ? x->size() : -1; }, "x"_a = nb::none());
     m.def("is_float", &is_float, "x"_a);
@@ -218,23 +228,52 @@ void bind_constraints(nb::module_& m) {
     m.def("device_of", [](array<const void, tenon::dynamic_rank, tenon::cuda>) { return "cuda"; });
     m.def("read_metal", &read_metal, "x"_a);
 
-    m.def("in_rows", [](array<const void, tenon::dynamic_rank, tenon::c_contiguous, tenon::convert> x) { return x; }, "x"_a);
+    m.def(
+        "in_rows",
+        [](array<const void, tenon::dynamic_rank, tenon::c_contiguous, tenon::convert> x) { return x; },
+        "x"_a);
     using square = array<const float, shape<2, 2>, tenon::c_contiguous, tenon::convert, tenon::narrowing>;
     m.def("square", [](square x) { return x.span()[3]; }, "x"_a);
     m.def("square_as_it_is", [](square x) { return x.span()[3]; }, "x"_a.noconvert());
-    m.def("set_first", [](array<double, 1, tenon::c_contiguous> x, std::uint32_t value) { x(0) = value; return "real"; });
-    m.def("set_first", [](array<std::complex<double>, 1, tenon::c_contiguous> x, std::uint32_t value) { x(0) = value; return "complex"; });
+    m.def("set_first", [](array<double, 1, tenon::c_contiguous> x, std::uint32_t value) {
+        x(0) = value;
+        return "real";
+    });
+    m.def("set_first", [](array<std::complex<double>, 1, tenon::c_contiguous> x, std::uint32_t value) {
+        x(0) = value;
+        return "complex";
+    });
 }
 
 void bind_elements(nb::module_& m) {
-    m.def("count_up", [](array<std::uint8_t, shape<10>>& x) { for (int i = 0; i < 10; ++i) x(i) = static_cast<std::uint8_t>(i); }, "x"_a);
-    m.def("count_up", [](array<float, shape<10>>& x) { for (int i = 0; i < 10; ++i) x(i) = static_cast<float>(i); }, "x"_a);
-    m.def("count_up", [](array<float, shape<10, any>>& x) { float next = 0; for (float& value : x.elements()) value = next++; }, "x"_a);
-    m.def("brighten", [](array<std::uint8_t, shape<any, any, 3>, tenon::cpu> x) {
-        for (std::int64_t i = 0; i < x.shape(0); ++i)
-            for (std::int64_t j = 0; j < x.shape(1); ++j)
-                for (std::int64_t k = 0; k < 3; ++k) x(i, j, k) = static_cast<std::uint8_t>(std::min(255, 2 * x(i, j, k)));
-    }, "x"_a);
+    m.def(
+        "count_up",
+        [](array<std::uint8_t, shape<10>>& x) {
+            for (int i = 0; i < 10; ++i) x(i) = static_cast<std::uint8_t>(i);
+        },
+        "x"_a);
+    m.def(
+        "count_up",
+        [](array<float, shape<10>>& x) {
+            for (int i = 0; i < 10; ++i) x(i) = static_cast<float>(i);
+        },
+        "x"_a);
+    m.def(
+        "count_up",
+        [](array<float, shape<10, any>>& x) {
+            float next = 0;
+            for (float& value : x.elements()) value = next++;
+        },
+        "x"_a);
+    m.def(
+        "brighten",
+        [](array<std::uint8_t, shape<any, any, 3>, tenon::cpu> x) {
+            for (std::int64_t i = 0; i < x.shape(0); ++i)
+                for (std::int64_t j = 0; j < x.shape(1); ++j)
+                    for (std::int64_t k = 0; k < 3; ++k)
+                        x(i, j, k) = static_cast<std::uint8_t>(std::min(255, 2 * x(i, j, k)));
+        },
+        "x"_a);
 
     m.def("by_value", [](writable x) { return write_or_read(x); });
     m.def("by_value", [](readable x) { return write_or_read(x); });
@@ -254,44 +293,72 @@ void bind_elements(nb::module_& m) {
     m.def("fill", [fill](array<float, 2> x) { fill(x); }, "x"_a);
     m.def("fill_rows", [fill](array<float, shape<3, 4>, tenon::c_contiguous> x) { fill(x); }, "x"_a);
     m.def("fill_columns", [fill](array<float, shape<3, 4>, tenon::f_contiguous> x) { fill(x); }, "x"_a);
-    m.def("double_if_float32", [](array<void> x) {
-        if (auto v = x.as<float, 2>())
-            for (float& value : v->elements()) value *= 2;
-    }, "x"_a);
-    m.def("turn", [](array<std::complex<float>, shape<2, 2>, tenon::c_contiguous> x) { for (auto& z : x.elements()) z *= std::complex<float>(-1, 2); }, "x"_a);
-    m.def("negate_flat", [](array<std::complex<float>, shape<2, 2>, tenon::c_contiguous> x) { for (auto& z : x.span()) z = -z; }, "x"_a);
+    m.def(
+        "double_if_float32",
+        [](array<void> x) {
+            if (auto v = x.as<float, 2>())
+                for (float& value : v->elements()) value *= 2;
+        },
+        "x"_a);
+    m.def(
+        "turn",
+        [](array<std::complex<float>, shape<2, 2>, tenon::c_contiguous> x) {
+            for (auto& z : x.elements()) z *= std::complex<float>(-1, 2);
+        },
+        "x"_a);
+    m.def(
+        "negate_flat",
+        [](array<std::complex<float>, shape<2, 2>, tenon::c_contiguous> x) {
+            for (auto& z : x.span()) z = -z;
+        },
+        "x"_a);
 }
 
 void bind_results(nb::module_& m) {
     m.def("freed", [] { return freed; });
     m.def("as_tensor", [] { return counted<float>(); });
-    m.def("as_legacy_capsule", [] { return nb::steal(tenon::py::to_capsule(counted<float>(), tenon::py::capsule_kind::legacy)); });
+    m.def("as_legacy_capsule",
+          [] { return nb::steal(tenon::py::to_capsule(counted<float>(), tenon::py::capsule_kind::legacy)); });
     m.def("as_numpy", []() -> numpy_array<float, shape<2, 4>> { return counted<float>(); });
     m.def("as_torch", []() -> tenon::torch_tensor<float, shape<2, 4>> { return counted<float>(); });
     m.def("as_jax", []() -> tenon::jax_array<float, shape<2, 4>> { return counted<float>(); });
     m.def("as_memoryview", []() -> tenon::memory_view<double, 2> { return counted<double>(); });
     m.def("as_const_memoryview", []() -> tenon::memory_view<const float, 2> { return counted<float>(); });
-    m.def("columns_as_memoryview", []() -> tenon::memory_view<float, 2> { return counted_by_column<float>(); });
+    m.def("columns_as_memoryview",
+          []() -> tenon::memory_view<float, 2> { return counted_by_column<float>(); });
     m.def("columns_as_numpy", []() -> numpy_array<float, shape<2, 4>> { return counted_by_column<float>(); });
     m.def("behind_an_offset", [] { return counted_behind(); });
     m.def("scalar", []() -> numpy_array<float, 0> { return counted<float>({}); });
-    m.def("empty", []() -> numpy_array<float, 1> { return tensor::own(static_cast<float*>(nullptr), {0}, [](float*) { ++freed; }); });
-    m.def("halves", []() -> numpy_array<void, 1> {
-        return tensor::own(std::vector<half>{{0x3C00}, {0x4000}}, [](std::vector<half>& v) { return tensor_info::contiguous(static_cast<void*>(v.data()), "float16", {2}); });
+    m.def("empty", []() -> numpy_array<float, 1> {
+        return tensor::own(static_cast<float*>(nullptr), {0}, [](float*) { ++freed; });
     });
-    m.def("bfloats", [] { return tensor::own(std::vector<half>{{0x3F80}, {0x4000}}, [](std::vector<half>& v) { return tensor_info::contiguous(static_cast<void*>(v.data()), "bfloat16", {2}); }); });
+    m.def("halves", []() -> numpy_array<void, 1> {
+        return tensor::own(std::vector<half>{{0x3C00}, {0x4000}}, [](std::vector<half>& v) {
+            return tensor_info::contiguous(static_cast<void*>(v.data()), "float16", {2});
+        });
+    });
+    m.def("bfloats", [] {
+        return tensor::own(std::vector<half>{{0x3F80}, {0x4000}}, [](std::vector<half>& v) {
+            return tensor_info::contiguous(static_cast<void*>(v.data()), "bfloat16", {2});
+        });
+    });
     m.def("static_rows", &static_rows);
     m.def("static_columns", &static_columns);
     m.def("on_metal", &on_metal, "offset"_a = 0);
     m.def("one_of_two", &one_of_two, "is_float"_a);
     m.def("two_of_one", &two_of_one);
-    m.def("from_stack", []() -> numpy_array<float, 1> { const float local[] = {1, 2, 3}; return std::vector<float>(local, local + 3); });
+    m.def("from_stack", []() -> numpy_array<float, 1> {
+        const float local[] = {1, 2, 3};
+        return std::vector<float>(local, local + 3);
+    });
     m.def("cast_to_object", [] { return nb::cast(numpy_array<float, 1>(std::vector<float>{1, 2, 3})); });
 }
 
 void bind_classes(nb::module_& m) {
     nb::class_<matrix> type(m, "Matrix");
-    type.def(nb::init<>()).def("shown", &shown).def("copied", &copied).def("add", [](matrix& self, float x) { for (float& value : self.numbers) value += x; });
+    type.def(nb::init<>()).def("shown", &shown).def("copied", &copied).def("add", [](matrix& self, float x) {
+        for (float& value : self.numbers) value += x;
+    });
     m.def("made", &made);
     const auto get = [](PyObject* o) { return nb::inst_ready(o) ? nb::inst_ptr<matrix>(o) : nullptr; };
     if (!tenon::py::make_producer<matrix>(type.ptr(), get)) throw nb::python_error();
