@@ -1,5 +1,5 @@
 // tests/compile_fail/array_of_pointer.cpp: an array is made of a pointer, as nanobind's can be.
-// must say: memory of C++ becomes a result: numpy_array<T>, or a tensor, of tensor::own(data, shape, deleter)
+// must say: return a numpy_array of tensor::own instead
 
 #include <tenon/bind/results.hpp>
 

@@ -1,5 +1,5 @@
-// tests/compile_fail/array_property_first.cpp: a property stands where the element type does, as nanobind has
-// it. must say: the element type comes first, and the rank or shape before properties
+// tests/compile_fail/array_property_first.cpp: a property stands where the element type does.
+// must say: the element type comes first, and the rank or shape before properties
 
 #include <tenon/bind/array.hpp>
 

@@ -1,5 +1,5 @@
-// tests/compile_fail/named_result_of_pointer.cpp: a result is made of a pointer, whose memory nobody owns.
-// must say: who owns it? give it tensor::own(data, shape, deleter), or tenon::py::own(object, info)
+// tests/compile_fail/named_result_of_pointer.cpp: a result is made of memory that nobody owns.
+// must say: who owns it? use tensor::own or py::own
 
 #include <tenon/bind/results.hpp>
 

@@ -1,5 +1,5 @@
-// tests/compile_fail/nanobind_capsule_owned.cpp: a capsule is to keep memory alive, as nanobind's arrays have
-// it. must say: if it is an object of Python's, use tenon::py::own
+// tests/compile_fail/nanobind_capsule_owned.cpp: a capsule is to keep memory, as with nanobind.
+// must say: std::move the owner, or use tenon::py::own
 
 #include <nanobind/nanobind.h>
 #include <tenon/py.hpp>

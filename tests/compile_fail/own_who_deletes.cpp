@@ -1,4 +1,4 @@
-// tests/compile_fail/own_who_deletes.cpp: memory becomes a tensor, and nobody says how it is given back.
+// tests/compile_fail/own_who_deletes.cpp: nobody says how memory is given back.
 // must say: say who gives it back: own(data, shape, deleter)
 
 #include <tenon/tenon.hpp>
