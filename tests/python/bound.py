@@ -91,6 +91,7 @@ PAGES = [
     ),
     Page("results", "nearest", "#include <nanobind/stl/tuple.h>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
     Page("loops", "nearest", NANOBIND_HEAD, NANOBIND_FRAME),
+    Page("from_nanobind", "nearest", "#include <memory>\n#include <vector>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

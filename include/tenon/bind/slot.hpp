@@ -168,12 +168,18 @@ consteval parameter_type describe() noexcept {
 
 // --- rooms ------------------------------------------------------------------------------------------------
 
+/// Rarely wanted, and better not made in each function.
+template <class P>
+[[nodiscard, gnu::noinline, gnu::cold]] P holding_nothing() noexcept {
+    return P();
+}
+
 /// What was found, as the function wants it; of several arrays the one that it was taken as, from `I` on.
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
         if (f.ref == nullptr) [[unlikely]]
-            return P();
+            return holding_nothing<P>();
         return P(std::move(f));
     } else if constexpr (std::is_same_v<P, tensor>) {
         return take_tensor(std::move(f.keeps));
