@@ -23,6 +23,8 @@
 #include "bind/argument.cpp"
 #include "bind/call.cpp"
 #include "bind/function.cpp"
+#include "bind/kept.cpp"
+#include "bind/relations.cpp"
 #include "bind/results.cpp"
 #include "bind/vectorize.cpp"
 #include "bind/visit.cpp"

@@ -13,8 +13,7 @@ namespace tenon::bind {
 TENON_INLINE std::string annotation_of(const parameter_type& type) {
     std::string out;
     for (unsigned i = 0; i < type.count; ++i)
-        out.append(i == 0 ? "" : " | ")
-            .append(annotation_of(*type.specs[i]));
+        out.append(i == 0 ? "" : " | ").append(annotation_of(*type.specs[i]));
     return type.accepts_none ? out + " | None" : out;
 }
 

@@ -253,7 +253,8 @@ struct subject {
     if (other.argument < about.parameters.size())
         who = "argument " + quoted(name_of(about.parameters, other.argument));
     return std::string(" (") + other.name + " = " + std::to_string(other.extent) + ", as " +
-           (who == about.who || who.empty() ? "it" : who) + " has on axis " + std::to_string(other.axis) + ")";
+           (who == about.who || who.empty() ? "it" : who) + " has on axis " + std::to_string(other.axis) +
+           ")";
 }
 
 /// A note in words.

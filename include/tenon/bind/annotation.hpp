@@ -41,10 +41,10 @@ constexpr bool spell_element(phrase& out, dtype type) noexcept {
     out << "tenon.typing.Array[" << spell_elements(converts == conversions::none ? r : request()).view()
         << ", typing.Literal['" << spell(r, converts, takes_numbers, names).view() << "']]";
     if (!takes_numbers || !r.type) return out;
-    return out << (r.type->is_complex()                                                        ? " | complex"
+    return out << (r.type->is_complex() ? " | complex"
                    : r.type->code == abi::type_code::int_ || r.type->code == abi::type_code::uint ? " | int"
-                   : r.type->code == abi::type_code::bool_                                      ? " | bool"
-                                                                                               : " | float");
+                   : r.type->code == abi::type_code::bool_ ? " | bool"
+                                                           : " | float");
 }
 
 /// A result, which is an array of the caller's library: its words, and what they stand in.

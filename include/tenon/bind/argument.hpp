@@ -19,8 +19,9 @@ struct parameter_spec {
     conversions converting = conversions::none;
     const char* words = "";   ///< the parameter, as messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
-    const char* const* names = nullptr;  ///< of extents that other parameters have, too: one for each axis, or null
-    bool numbers = false;     ///< a number of Python's is taken, too
+    const char* const* names =
+        nullptr;           ///< of extents that other parameters have, too: one for each axis, or null
+    bool numbers = false;  ///< a number of Python's is taken, too
 };
 
 enum class parameter_kind : std::uint8_t {

@@ -242,8 +242,8 @@ inline constexpr auto parameter_annotation =
     words<annotate(Stated::wanted, Stated::converting, Stated::takes_numbers, Stated::names).size>(
         annotate(Stated::wanted, Stated::converting, Stated::takes_numbers, Stated::names));
 template <class Stated>
-inline constexpr auto result_annotation = annotated_result<result_words<Stated>.view().size()>(
-    result_words<Stated>.view());
+inline constexpr auto result_annotation =
+    annotated_result<result_words<Stated>.view().size()>(result_words<Stated>.view());
 
 }  // namespace bind
 
@@ -271,9 +271,9 @@ public:
     /// The parameter, and a result of this type, as signatures have it.
     static constexpr const auto& annotation = bind::parameter_annotation<stated>;
     static constexpr const auto& annotation_of_result = bind::result_annotation<stated>;
-    static constexpr bind::parameter_spec spec{wanted, stated::converting, spelled.text,
-                                               bind::parameter_words<stated>.text, stated::names,
-                                               stated::takes_numbers};
+    static constexpr bind::parameter_spec spec{wanted,        stated::converting,
+                                               spelled.text,  bind::parameter_words<stated>.text,
+                                               stated::names, stated::takes_numbers};
     static constexpr int rank = stated::rank;
     static_assert(spelled.view().size() < bind::phrase::capacity,
                   "tenon::array: this takes more words than there is room for; name fewer element types");

@@ -271,15 +271,15 @@ template <typename Target = void, typename Return, typename Class, typename... A
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...), const is_method& m, const Extra&... extra) {
     const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
-    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature, "", m,
-                                              extra...);
+    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature,
+                                              "", m, extra...);
 }
 template <typename Target = void, typename Return, typename Class, typename... Args, typename... Extra>
     requires tenon::bind::takes_arrays<Return (*)(Args...)>
 object cpp_function(Return (Class::*f)(Args...) const, const is_method& m, const Extra&... extra) {
     const tenon::bind::method_signature<Target, decltype(f)> signature = nullptr;
-    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature, "", m,
-                                              extra...);
+    return tenon::bind::make_function<Target>(nullptr, "", tenon::bind::of_object(f, signature), signature,
+                                              "", m, extra...);
 }
 
 namespace detail {

@@ -179,8 +179,7 @@ TENON_COLD inline bool refuse(const pyb::function_call& call, const parameter_ty
 
 /// Says in the pending exception which argument it is about.
 TENON_COLD inline void name_argument(const py::python_error& e, const pyb::function_record& function,
-                                     const parameter_type* const* types,
-                                     std::span<const loaded> arguments) {
+                                     const parameter_type* const* types, std::span<const loaded> arguments) {
     bind::name_argument(e, function.name, parameters_of(function, types), arguments.data(),
                         static_cast<unsigned>(arguments.size()));
 }
@@ -250,8 +249,7 @@ public:
 private:
     template <typename Callable>
     static Return call(void* f, tenon::bind::detail::carried<Params>&&... params) {
-        return (*static_cast<Callable*>(f))(
-            static_cast<tenon::bind::detail::carried<Params>&&>(params)...);
+        return (*static_cast<Callable*>(f))(static_cast<tenon::bind::detail::carried<Params>&&>(params)...);
     }
 
     void* function_;
@@ -321,7 +319,8 @@ private:
         };
         if (!std::apply([&](auto&... rooms) { return (load(rooms) && ...); }, rooms_))
             return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
-        if (std::apply([](auto&... rooms) { return tenon::bind::find_unrelated_room(rooms...); }, rooms_) >= 0)
+        if (std::apply([](auto&... rooms) { return tenon::bind::find_unrelated_room(rooms...); }, rooms_) >=
+            0)
             return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
         if (!std::apply([](auto&... rooms) { return tenon::bind::settle_rooms(rooms...); }, rooms_))
             throw error_already_set();

@@ -1,5 +1,5 @@
-// tenon/bind/shape.hpp: the shape that an array states: an extent for each axis, which may be any, and may have a
-// name that relates it to others.
+// tenon/bind/shape.hpp: the shape that an array states: an extent for each axis, which may be any, and may
+// have a name that relates it to others.
 #pragma once
 
 #include <array>
@@ -19,7 +19,8 @@ struct extent {
 
     consteval extent(std::int64_t number) noexcept : size(number) {}  // NOLINT(google-explicit-constructor)
     template <std::size_t N>
-    consteval extent(const char (&word)[N]) noexcept {  // NOLINT(google-explicit-constructor): as a template argument
+    consteval extent(
+        const char (&word)[N]) noexcept {  // NOLINT(google-explicit-constructor): as a template argument
         static_assert(N > 1 && N <= longest + 1, "tenon::shape: the name of an extent has 1 to 15 letters");
         for (std::size_t i = 0; i < N; ++i) name[i] = word[i];
     }

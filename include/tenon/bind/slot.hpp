@@ -19,8 +19,8 @@ namespace tenon::bind {
 
 /// What the binders have a caster for, within lists, tuples and dicts.
 template <class P>
-concept item =
-    tenon::detail::bindable<P> && (is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>);
+concept item = tenon::detail::bindable<P> &&
+               (is_array<P> || std::is_same_v<P, tensor> || std::is_same_v<P, shared_tensor>);
 /// A result that names its library, and is no parameter.
 template <class P>
 concept named_result = tenon::detail::bindable<P> && is_library_array<P>;
@@ -138,7 +138,8 @@ template <class... P>
 template <template <class...> class Tuple, class... T>
     requires(std::tuple_size<Tuple<T...>>::value == sizeof...(T))
 [[nodiscard]] consteval parameter_type describe_parts(std::type_identity<Tuple<T...>>) noexcept {
-    static_assert(!(type_of<T>.relates() || ...), "tenon::shape: a name relates parameters of a function, not the items of a list");
+    static_assert(!(type_of<T>.relates() || ...),
+                  "tenon::shape: a name relates parameters of a function, not the items of a list");
     return {parameter_kind::tuple, false, sizeof...(T), nullptr, types_of<T...>};
 }
 [[nodiscard]] consteval parameter_type describe_parts(...) noexcept { return {}; }
@@ -156,10 +157,12 @@ consteval parameter_type describe() noexcept {
         type.accepts_none = true;
         return type;
     } else if constexpr (requires { typename T::mapped_type; }) {
-        static_assert(!type_of<typename T::mapped_type>.relates(), "tenon::shape: a name relates parameters of a function, not the items of a list");
+        static_assert(!type_of<typename T::mapped_type>.relates(),
+                      "tenon::shape: a name relates parameters of a function, not the items of a list");
         return {parameter_kind::mapping, false, 1, nullptr, types_of<typename T::mapped_type>};
     } else if constexpr (requires { typename T::value_type; }) {
-        static_assert(!type_of<typename T::value_type>.relates(), "tenon::shape: a name relates parameters of a function, not the items of a list");
+        static_assert(!type_of<typename T::value_type>.relates(),
+                      "tenon::shape: a name relates parameters of a function, not the items of a list");
         return {parameter_kind::list, false, 1, nullptr, types_of<typename T::value_type>};
     } else {
         return describe_parts(std::type_identity<T>{});

@@ -1,5 +1,5 @@
-// tenon/py/traverse.hpp: shows the collector which objects of Python's a kept array holds, so that a class that
-// keeps one can be in a cycle.
+// tenon/py/traverse.hpp: shows the collector which objects of Python's a kept array holds, so that a class
+// that keeps one can be in a cycle.
 #pragma once
 
 #include <tenon/py/python.hpp>

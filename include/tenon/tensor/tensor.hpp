@@ -71,7 +71,8 @@ public:
         return *this;
     }
     tensor(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or keep a shared_tensor");
-    tensor& operator=(const tensor&) TENON_DELETED("a tensor has one owner: std::move it, or keep a shared_tensor");
+    tensor& operator=(const tensor&)
+        TENON_DELETED("a tensor has one owner: std::move it, or keep a shared_tensor");
     ~tensor() { delete[] heap_; }
 
     /// Checks a description and binds it to what keeps it alive. On failure `owner` is left as it was.

@@ -120,7 +120,8 @@ inline open same(open x) { return x; }
 inline open nothing() { return {}; }
 inline tenon::shared_tensor shared(tenon::shared_tensor x) { return x; }
 inline tenon::shared_tensor made() {
-    static const tenon::shared_tensor mine = tenon::py::or_raise(tenon::tensor::own(std::vector<double>(3, 2.0)));
+    static const tenon::shared_tensor mine =
+        tenon::py::or_raise(tenon::tensor::own(std::vector<double>(3, 2.0)));
     return mine;
 }
 

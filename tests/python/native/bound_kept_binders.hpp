@@ -1,5 +1,5 @@
-// tests/python/native/bound_kept_binders.hpp: arrays that are kept, bound by the binder that is included; and a
-// class that keeps them.
+// tests/python/native/bound_kept_binders.hpp: arrays that are kept, bound by the binder that is included; and
+// a class that keeps them.
 #pragma once
 
 #include "bound_kept.hpp"
@@ -33,8 +33,9 @@ inline void bind_all(binder::module_& m) {
     m.def("keep_converted", &keep_converted, "x"_a);
     m.def("keep_written", &keep_written, "x"_a);
     m.def("keep_empty_like", &keep_empty_like, "x"_a);
-    m.def("keep_then", [](open x, const binder::object& callback) { return keep_then(x, callback.ptr()); }, "x"_a,
-          "callback"_a);
+    m.def(
+        "keep_then", [](open x, const binder::object& callback) { return keep_then(x, callback.ptr()); },
+        "x"_a, "callback"_a);
     m.def("count", &count);
     m.def("total_of_all", &total_of_all);
     m.def("total_on_thread", &total_on_thread);
