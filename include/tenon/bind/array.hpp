@@ -207,19 +207,6 @@ namespace bind {
     return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
 }
 
-/// What is shown by an array that holds nothing: no elements.
-class no_elements : public tensor_ref {
-public:
-    no_elements(std::int32_t rank, tenon::dtype type) noexcept : tensor_ref(nothing{}) {
-        static constexpr std::int64_t zeros[max_rank] = {};
-        ndim_ = rank == dynamic_rank ? 1 : rank;
-        shape_ = strides_ = zeros;
-        dtype_ = type.to_abi();
-    }
-    /// Good until the end of the full expression.
-    [[nodiscard]] const tensor_ref* address() const noexcept { return this; }
-};
-
 /// What a result of such a type is in words: whoever gets one may do with it as he likes.
 [[nodiscard]] constexpr request as_result(request r) noexcept {
     r.writable = false;

@@ -302,7 +302,7 @@ struct type_caster<tenon::bind::direct<P>> : tenon::bind::slot<P> {
     bool from_python(handle src, uint32_t flags, cleanup_list*) {
         if constexpr (tenon::bind::is_array<P>)
             if ((flags & static_cast<uint32_t>(cast_flags::accepts_none)) != 0 && src.is_none())
-                return this->load_none();
+                return this->lend_nothing(src.ptr(), tenon::bind::type_of<P>);
         const auto answer = this->load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
         if (answer == tenon::bind::loading::raised) [[unlikely]]
             throw python_error();

@@ -171,18 +171,10 @@ consteval parameter_type describe() noexcept {
 
 // --- rooms ------------------------------------------------------------------------------------------------
 
-/// Rarely wanted, and better not made in each function.
-template <class P>
-[[nodiscard, gnu::noinline, gnu::cold]] P holding_nothing() noexcept {
-    return P();
-}
-
 /// What was found, as the function wants it; of several arrays the one that it was taken as, from `I` on.
 template <class P, std::size_t I = 0>
 [[nodiscard]] P value_of(found&& f) noexcept {
     if constexpr (is_array<P>) {
-        if (f.ref == nullptr) [[unlikely]]
-            return holding_nothing<P>();
         return P(std::move(f));
     } else if constexpr (std::is_same_v<P, tensor>) {
         return take_tensor(std::move(f.keeps));
@@ -223,12 +215,6 @@ public:
             return argument::load_or_number(obj, type_of<P>, may_convert);
         else
             return argument::load(obj, type_of<P>, may_convert);
-    }
-    /// Takes None for an array that holds nothing, where the binder lets it in.
-    [[nodiscard]] bool load_none() noexcept
-        requires is_array<P>
-    {
-        return argument::load(Py_None, type_of<std::optional<P>>, false) == loading::done;
     }
     /// What is lent, made where it is wanted: a copy would keep it. Once.
     [[nodiscard]] P give() {
