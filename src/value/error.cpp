@@ -69,7 +69,8 @@ TENON_COLD TENON_INLINE std::string error::message() const {
     out += problem;
     const auto spelled = [this](std::int64_t value) {
         if (detail == detail_kind::devices) return name(std::bit_cast<device>(value));
-        if (detail == detail_kind::dtypes) return name(std::bit_cast<dtype>(static_cast<std::uint32_t>(value)));
+        if (detail == detail_kind::dtypes)
+            return name(std::bit_cast<dtype>(static_cast<std::uint32_t>(value)));
         if (detail != detail_kind::got_hex) return std::to_string(value);
         char digits[16];
         const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
