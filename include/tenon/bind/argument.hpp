@@ -119,6 +119,10 @@ public:
     [[nodiscard]] found lent() noexcept { return {found_, source_, index_, {}, this}; }
     /// The tensor that a parameter of that kind keeps, once it is settled.
     [[nodiscard]] tensor& kept() noexcept { return kept_; }
+    /// Where the array that the function returns is made, which goes before the argument does: an argument
+    /// that is moved there is not kept.
+    void set_result_place(const void* place) noexcept { result_ = place; }
+    [[nodiscard]] bool is_result(const void* place) const noexcept { return result_ == place; }
     /// The object that was loaded, or what was made of it. Borrowed.
     [[nodiscard]] PyObject* source() const noexcept { return source_; }
 
@@ -137,6 +141,7 @@ private:
     const tensor_ref* found_ = nullptr;
     PyObject* source_ = nullptr;
     PyObject* given_ = nullptr;  ///< what was to be loaded
+    const void* result_ = nullptr;
     const parameter_type* type_ = nullptr;
     PyObject* converted_ = nullptr;  ///< what the array is borrowed from instead: a reference of its own
     held* shared_ = nullptr;         ///< what copies of the array hold that outlive the call, maybe: a share

@@ -270,7 +270,7 @@ public:
         : array(bind::found{bind::no_elements(rank, wanted.type.value_or(tenon::dtype{})).address()}) {}
     array(const array& other) : array(other.share()) {}
     array(array&& other) : array() {
-        if (other.lender_ != nullptr)
+        if (other.lender_ != nullptr && !other.lender_->is_result(this))
             *this = std::as_const(other);  // what moves it away may outlive the call
         else
             swap(other);

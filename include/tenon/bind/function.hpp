@@ -129,6 +129,12 @@ private:
             if constexpr (std::is_void_v<Return>) {
                 authors_code([&] { F(bind::pass<Args>(std::get<I>(rooms))...); });
                 return PyErr_Occurred() == nullptr ? ref::borrow(Py_None).release() : nullptr;
+            } else if constexpr (bind::is_array<Return>) {
+                const auto call = [&]() -> Return { return F(bind::pass<Args>(std::get<I>(rooms))...); };
+                return authors_code([&] {
+                           return bind::call_for_array<Return, bind::no_guard>(call, std::get<I>(rooms)...);
+                       })
+                    .object;
             } else {
                 return bind::to_object(
                     authors_code([&]() -> Return { return F(bind::pass<Args>(std::get<I>(rooms))...); }));

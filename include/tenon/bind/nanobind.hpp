@@ -74,19 +74,30 @@ template <class... Guards>
     return {};
 }
 
+/// What stands for a result: an array becomes Python's before the arguments go.
+template <class Return>
+using handed_back = std::conditional_t<is_array<Return>, returned<Return>, Return>;
 /// The function with arrays lent to it, and with what it leaves pending raised.
 template <class Guard, class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...), const named_function* function) {
-    return [fn = std::forward<Fn>(fn), function](direct_parameter<Args>... args) -> Return {
+    return [fn = std::forward<Fn>(fn), function](direct_parameter<Args>... args) -> handed_back<Return> {
         const auto find_unrelated = [](auto&&... rooms) { return find_unrelated_room(rooms...); };
         if (find_unrelated(room_of(args)...) >= 0) [[unlikely]]
             throw nanobind::next_overload();
         const auto settle = [](auto&&... rooms) { return settle_rooms(rooms...); };
         if (!settle(room_of(args)...)) [[unlikely]]
             throw nanobind::python_error();
+        const auto call = [&]() -> Return { return fn(pass_on<Args>(args)...); };
         try {
-            [[maybe_unused]] Guard guard{};
-            return fn(pass_on<Args>(args)...);
+            if constexpr (is_array<Return>) {
+                const auto hand_back = [&](auto&&... rooms) {
+                    return call_for_array<Return, Guard>(call, rooms...);
+                };
+                return hand_back(room_of(args)...);
+            } else {
+                [[maybe_unused]] Guard guard{};
+                return call();
+            }
         } catch (const py::python_error& e) {  // the guard, which may have let go of the GIL, is gone
             const auto name = [&](auto&&... rooms) {
                 const loaded all[] = {loaded_in(rooms)...};
@@ -309,6 +320,17 @@ struct type_caster<tenon::bind::direct<P>> : tenon::bind::slot<P> {
         return answer == tenon::bind::loading::done;
     }
     explicit operator Value() { return {this}; }
+};
+
+/// An array that was returned.
+template <typename P>
+struct type_caster<tenon::bind::returned<P>> {
+    using Value = tenon::bind::returned<P>;
+    static constexpr auto Name = tenon::bind::detail::nanobind_annotation<P>::name;
+    template <typename>
+    using Cast = Value;
+
+    static handle from_cpp(Value made, rv_policy, cleanup_list*) noexcept { return made.object; }
 };
 
 /// A number.

@@ -303,10 +303,10 @@ public:
     decltype(auto) call(Func&& f) && {
         [[maybe_unused]] const tenon::bind::refuse_borrowed<std::remove_cvref_t<Return>> checked;
         if constexpr (std::is_void_v<Return>) {
-            run<Guard>(f, indices{});
+            run<Return, Guard>(f, indices{});
             return void_type();
         } else {
-            return static_cast<Return>(run<Guard>(f, indices{}));
+            return run<Return, Guard>(f, indices{});
         }
     }
 
@@ -326,11 +326,17 @@ private:
             throw error_already_set();
         return true;
     }
-    template <typename Guard, typename Func, std::size_t... I>
-    decltype(auto) run(Func& f, std::index_sequence<I...>) {
+    template <typename Return, typename Guard, typename Func, std::size_t... I>
+    auto run(Func& f, std::index_sequence<I...>)
+        -> std::conditional_t<tenon::bind::is_array<Return>, tenon::bind::returned<Return>, Return> {
+        const auto call = [&]() -> Return { return f(std::get<I>(rooms_).pass()...); };
         try {
-            [[maybe_unused]] Guard guard{};
-            return f(std::get<I>(rooms_).pass()...);
+            if constexpr (tenon::bind::is_array<Return>) {
+                return tenon::bind::call_for_array<Return, Guard>(call, std::get<I>(rooms_)...);
+            } else {
+                [[maybe_unused]] Guard guard{};
+                return call();
+            }
         } catch (const tenon::py::python_error& e) {  // the guard, which may have let go of the GIL, is gone
             const tenon::bind::loaded all[] = {tenon::bind::loaded_in(std::get<I>(rooms_))...};
             tenon::bind::detail::name_argument(e, *function_, tenon::bind::types_of<Args...>, all);
@@ -356,6 +362,9 @@ public:
     template <typename T>
     static handle cast(T&& value, return_value_policy, handle) {
         return tenon::bind::detail::or_throw(tenon::bind::to_python<P>(std::forward<T>(value)));
+    }
+    static handle cast(tenon::bind::returned<P> made, return_value_policy, handle) {
+        return tenon::bind::detail::or_throw(made.object);
     }
 };
 

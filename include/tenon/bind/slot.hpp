@@ -265,6 +265,39 @@ template <class Arg, class Room>
     return static_cast<Arg&&>(room.value());
 }
 
+/// An array that a function has returned, as Python's: a new reference, or null with an exception set.
+template <class P>
+struct returned {
+    PyObject* object;
+};
+struct no_guard {};
+template <class Room>
+void set_result_place(Room& room, const void* place) noexcept {
+    if constexpr (std::is_base_of_v<argument, Room>) room.set_result_place(place);
+}
+/// Calls a function that returns an array, under `Guard`, and gives that back where it was made: an argument
+/// that is returned goes back as it came.
+template <class P, class Guard, class Fn, class... Room>
+[[nodiscard]] returned<P> call_for_array(Fn&& call, Room&... rooms) {
+    struct place {
+        place() noexcept {}
+        ~place() {
+            if (is_made) value.~P();
+        }
+        union {
+            P value;
+        };
+        bool is_made = false;
+    } result;
+    (set_result_place(rooms, &result.value), ...);
+    {
+        [[maybe_unused]] Guard guard{};
+        ::new (static_cast<void*>(&result.value)) P(call());
+        result.is_made = true;
+    }
+    return {std::move(result.value).to_python()};
+}
+
 /// Room for an array or a tensor inside of a list, a tuple or a dict, which keeps what it shows.
 template <class P>
 class kept_item {

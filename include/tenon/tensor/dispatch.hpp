@@ -4,7 +4,6 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <iterator>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -150,7 +149,8 @@ template <element First, element... Rest, class Fn>
     };
     if (!(attempt(std::type_identity<First>{}) || ... || attempt(std::type_identity<Rest>{}))) [[unlikely]] {
         static constexpr dtype taken[] = {dtype_of<First>, dtype_of<Rest>...};
-        out = not_taken("this function takes", taken, std::size(taken), t.dtype()).of_shape(t.shape().data());
+        out = not_taken("this function takes", taken, 1 + sizeof...(Rest), t.dtype())
+                  .of_shape(t.shape().data());
     }
     return out;
 }
