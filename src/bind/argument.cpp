@@ -52,11 +52,22 @@ TENON_INLINE loading load_kept(PyObject* obj, const parameter_type& type, bool m
 
 TENON_INLINE found keep_lent(argument& lender) {
     const loader room{lender};
+    if (!room.is_array()) return {lender.lent().ref};  // it holds nothing, and so will its copies
     held& memory = room.shared();
     if (!memory.is_kept && py::attached_thread_state() != nullptr && !room.hand_over(memory))
         throw py::python_error();
     tenon::detail::retain(&memory);
     return {&memory.memory, lender.source(), 0, holder(&memory)};
+}
+
+TENON_INLINE bool argument::lend_nothing(PyObject* none, const parameter_type& type) noexcept {
+    const request& wanted = type.specs[0]->wanted;
+    auto* const room = ::new (static_cast<void*>(&got_)) py::acquired;  // owns nothing: left as it is
+    static_cast<tensor_ref&>(*room) = no_elements(wanted.rank, wanted.type.value_or(dtype{}));
+    found_ = room;
+    type_ = &type;
+    given_ = none;
+    return true;
 }
 
 TENON_INLINE bool argument::settle() noexcept { return loader{*this}.settle(); }

@@ -70,6 +70,7 @@ struct call_arguments {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
         const parameter& p = parameters[i];
         if (p.stars != 0 || (values[i] == nullptr && p.has_default)) continue;
+        if (values[i] == Py_None && p.accepts_none) continue;
         const std::string name = name_of(parameters, i), who = "argument " + quoted(name);
         if (values[i] == nullptr)
             out.text = who + " is missing";

@@ -5,11 +5,7 @@
 namespace tenon::detail {
 
 TENON_INLINE error dtype_unmet(dtype got, dtype wanted) noexcept {
-    if (wanted.code != got.code)
-        return refused("dtype", "another kind of element is needed (type codes)", got.code, wanted.code);
-    if (wanted.bits != got.bits)
-        return refused("dtype", "another size of element is needed (bits)", got.bits, wanted.bits);
-    return refused("dtype", "another number of lanes is needed", got.lanes, wanted.lanes);
+    return refused("dtype", "another element type is needed", got, wanted);
 }
 TENON_INLINE result<void> check_types(const tensor_ref& t, const request& r) noexcept {
     const dtype got = t.dtype();

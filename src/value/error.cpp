@@ -32,6 +32,11 @@ TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, de
     return made_error(errc::refused, field, problem, error::detail_kind::devices,
                       std::bit_cast<std::int64_t>(got), std::bit_cast<std::int64_t>(wanted));
 }
+TENON_COLD TENON_INLINE error refused(const char* field, const char* problem, dtype got,
+                                      dtype wanted) noexcept {
+    return made_error(errc::refused, field, problem, error::detail_kind::dtypes,
+                      std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(wanted));
+}
 TENON_COLD TENON_INLINE error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept {
     return made_error(errc::refused, field, problem, error::detail_kind::got_hex,
@@ -64,6 +69,8 @@ TENON_COLD TENON_INLINE std::string error::message() const {
     out += problem;
     const auto spelled = [this](std::int64_t value) {
         if (detail == detail_kind::devices) return name(std::bit_cast<device>(value));
+        if (detail == detail_kind::dtypes)
+            return name(std::bit_cast<dtype>(static_cast<std::uint32_t>(value)));
         if (detail != detail_kind::got_hex) return std::to_string(value);
         char digits[16];
         const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
@@ -74,7 +81,7 @@ TENON_COLD TENON_INLINE std::string error::message() const {
         out.append(" ").append(names_of(types, wanted)).append(", got ").append(name(came));
     } else if (detail != detail_kind::none) {
         out.append(" (got ").append(spelled(got));
-        if (detail == detail_kind::got_wanted || detail == detail_kind::devices)
+        if (detail != detail_kind::got && detail != detail_kind::got_hex)
             out.append(", expected ").append(spelled(wanted));
         out += ')';
     }

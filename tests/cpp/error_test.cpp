@@ -67,6 +67,9 @@ TEST(Error, ElementTypesArePrintedByName) {
         sentence(3, {200, 255, 65535}),
         "dtype: this function takes float32, float64 or int64, got dtype(code=200, bits=255, lanes=65535)");
     EXPECT_EQ(tenon::not_taken("", taken, 1, {}).code, errc::not_taken);
+    EXPECT_EQ(
+        tenon::refused("dtype", "another", tenon::dtype{200, 255, 65535}, tenon::dtype{2, 32}).message(),
+        "dtype: another (got dtype(code=200, bits=255, lanes=65535), expected float32)");
 }
 
 TEST(Error, TheTensorAtFaultCanBeFound) {

@@ -95,6 +95,7 @@ PAGES = [
     Page("loops", "nearest", NANOBIND_HEAD, NANOBIND_FRAME),
     Page("keeping", "nearest", "#include <thread>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
     Page("threads", "nearest", "#include <tenon/tensor/for_each.hpp>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
+    Page("from_nanobind", "nearest", "#include <memory>\n#include <vector>\n" + NANOBIND_HEAD, NANOBIND_FRAME),
 ]
 
 

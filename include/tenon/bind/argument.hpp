@@ -62,6 +62,19 @@ using tenon::detail::held;
 using tenon::detail::holder;
 class argument;
 
+/// What is shown by an array that holds nothing: no elements.
+class no_elements : public tensor_ref {
+public:
+    no_elements(std::int32_t rank, tenon::dtype type) noexcept : tensor_ref(nothing{}) {
+        static constexpr std::int64_t zeros[max_rank] = {};
+        ndim_ = rank < 0 ? 1 : rank;  // where it may be any
+        shape_ = strides_ = zeros;
+        dtype_ = type.to_abi();
+    }
+    /// Good until the end of the full expression.
+    [[nodiscard]] const tensor_ref* address() const noexcept { return this; }
+};
+
 /// What was found for a parameter, good for as long as who gave it.
 struct found {
     const tensor_ref* ref = nullptr;  ///< null for None
@@ -96,6 +109,8 @@ public:
     /// The same, for a parameter that takes numbers, too: Python's own are looked for first.
     [[nodiscard]] TENON_API loading load_or_number(PyObject* obj, const parameter_type& type,
                                                    bool may_convert) noexcept;
+    /// Takes `none`, where the binder lets it in, for an array that holds nothing. True.
+    TENON_API bool lend_nothing(PyObject* none, const parameter_type& type) noexcept;
     /// There is something that can be taken once, and has not been yet.
     [[nodiscard]] bool waits() const noexcept { return waits_; }
     /// Takes it. False with an exception set.

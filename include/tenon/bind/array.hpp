@@ -77,6 +77,9 @@ inline constexpr bool is_property =
 template <class T, auto Extents, class... Props>
 struct constraints {
     using shown = shown_as<T>;
+    static_assert(!is_property<std::remove_cv_t<T>>,
+                  "tenon::array: the element type comes first, and the rank or shape before properties: "
+                  "array<const void, dynamic_rank, c_contiguous>");
     static_assert(
         std::is_void_v<shown> || element<T>,
         "tenon::array: the element type is not known to DLPack; specialise tenon::dtype_traits for it");
@@ -204,19 +207,6 @@ namespace bind {
     return (strong.writable || !weak.writable) && strong.alignment >= weak.alignment;
 }
 
-/// What is shown by an array that holds nothing: no elements.
-class no_elements : public tensor_ref {
-public:
-    no_elements(std::int32_t rank, tenon::dtype type) noexcept : tensor_ref(nothing{}) {
-        static constexpr std::int64_t zeros[max_rank] = {};
-        ndim_ = rank == dynamic_rank ? 1 : rank;
-        shape_ = strides_ = zeros;
-        dtype_ = type.to_abi();
-    }
-    /// Good until the end of the full expression.
-    [[nodiscard]] const tensor_ref* address() const noexcept { return this; }
-};
-
 /// What a result of such a type is in words: whoever gets one may do with it as he likes.
 [[nodiscard]] constexpr request as_result(request r) noexcept {
     r.writable = false;
@@ -305,6 +295,9 @@ public:
           source_(f.source),
           lender_(f.lender),
           memory_(std::move(f.keeps)) {}
+
+    template <class U, class... More>
+    array(U*, const axes&, More&&...) TENON_DELETED("return a numpy_array of tensor::own instead");
 
     /// It holds an array.
     [[nodiscard]] bool is_valid() const noexcept { return source_ != nullptr; }

@@ -19,6 +19,7 @@ struct parameter {
     std::uint8_t stars = 0;  ///< 1 for *args, 2 for **kwargs
     bool has_default = false;
     bool is_keyword_only = false;
+    bool accepts_none = false;  ///< whatever its type says
 };
 
 /// What has been noted for the call under way on a thread: refusals, and an exception that ends the call but

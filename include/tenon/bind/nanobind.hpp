@@ -120,6 +120,19 @@ inline constexpr hooking needed_hooking =
     : takes_arrays<void (*)(Args...)>                   ? hooking::explains
                                                         : hooking::none;
 
+/// Whether what is said of an argument lets None in, by `.none()` or by a default that is None: in nanobind
+/// 3, whose types say it, and in nanobind 2.
+template <template <std::uint32_t, bool> class Arg, std::uint32_t Flags, bool Locked>
+[[nodiscard]] bool lets_none_in(const Arg<Flags, Locked>&) noexcept {
+    return (Flags & static_cast<std::uint32_t>(nanobind::detail::cast_flags::accepts_none)) != 0;
+}
+template <class Arg>
+[[nodiscard]] bool lets_none_in(const Arg& arg) noexcept {
+    if constexpr (requires { arg.value; })
+        if (arg.value.is_none()) return true;
+    return arg.none_;
+}
+
 /// Takes from an extra of the binder's what it says of the parameters from `next` to `end`.
 template <class Extra>
 [[nodiscard]] parameter* take_words(const Extra& extra, parameter* next, parameter* end) noexcept {
@@ -128,6 +141,7 @@ template <class Extra>
     } else if constexpr (requires { extra.name_, extra.signature_; }) {
         next->name = extra.name_;
         next->has_default = requires { extra.value; };
+        next->accepts_none = lets_none_in(extra);
         ++next;
     }
     return next;
@@ -297,6 +311,9 @@ struct type_caster<tenon::bind::direct<P>> : tenon::bind::slot<P> {
     using Cast = Value;
 
     bool from_python(handle src, uint32_t flags, cleanup_list*) {
+        if constexpr (tenon::bind::is_array<P>)
+            if ((flags & static_cast<uint32_t>(cast_flags::accepts_none)) != 0 && src.is_none())
+                return this->lend_nothing(src.ptr(), tenon::bind::type_of<P>);
         const auto answer = this->load(src.ptr(), (flags & static_cast<uint32_t>(cast_flags::convert)) != 0);
         if (answer == tenon::bind::loading::raised) [[unlikely]]
             throw python_error();

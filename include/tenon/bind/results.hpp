@@ -77,6 +77,8 @@ public:
                  (stated::rank == 1 || stated::rank == dynamic_rank))
     library_array(V&& values) : made_(tensor::own(std::forward<V>(values))) {}
     // NOLINTEND(google-explicit-constructor)
+    template <class U, class... More>
+    library_array(U*, const axes&, More&&...) TENON_DELETED("who owns it? use tensor::own or py::own");
 
     static constexpr request wanted = [] {
         request r = as_result(stated::wanted);

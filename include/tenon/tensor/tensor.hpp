@@ -194,6 +194,13 @@ public:
         return out_of_memory("");
     }
 
+    template <element T>
+    static void own(T*, const axes&) TENON_DELETED("say who gives it back: own(data, shape, deleter)");
+    template <detail::owning_container V>
+    static void own(V&, const axes&) TENON_DELETED("move the values in: own(std::move(values), shape)");
+    template <class Owner>
+    static void own(Owner&, const tensor_info&) TENON_DELETED("std::move the owner, or use tenon::py::own");
+
     /// Takes a received struct over when it is sound; otherwise it stays with `received`.
     [[nodiscard]] TENON_API static result<tensor> take(foreign& received) noexcept;
 

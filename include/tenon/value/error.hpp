@@ -29,7 +29,7 @@ enum class errc : std::uint8_t {
 /// nothing; all texts are static, and so are the `types`. `got` and `wanted` are only meaningful when
 /// `detail` says so: with `types`, a dtype's bits and how many there are.
 struct error {
-    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices, types };
+    enum class detail_kind : std::uint8_t { none, got, got_wanted, got_hex, devices, dtypes, types };
 
     errc code;
     detail_kind detail;
@@ -79,6 +79,8 @@ struct error {
                                       std::int64_t wanted) noexcept;
 [[nodiscard]] TENON_API error refused(const char* field, const char* problem, device got,
                                       device wanted) noexcept;
+[[nodiscard]] TENON_API error refused(const char* field, const char* problem, dtype got,
+                                      dtype wanted) noexcept;
 [[nodiscard]] TENON_API error refused_bits(const char* field, const char* problem,
                                            std::uint64_t got) noexcept;
 /// The element type is none of `count` others, which are static: `problem` is followed by their names.
