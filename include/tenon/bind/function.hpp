@@ -119,11 +119,9 @@ private:
         std::tuple<bind::room_for<Args>...> rooms;
         if (!(load<Args>(std::get<I>(rooms), args[I], I) && ...)) [[unlikely]]
             return nullptr;
-        if (const int unfit = bind::find_unrelated_room(std::get<I>(rooms)...); unfit >= 0) [[unlikely]] {
-            raise_refused(*record_, static_cast<std::size_t>(unfit), args[unfit]);
-            return nullptr;
-        }
-        if (!bind::settle_rooms(std::get<I>(rooms)...)) [[unlikely]]
+        const int unfit = bind::settle_together(std::get<I>(rooms)...);
+        if (unfit >= 0) raise_refused(*record_, static_cast<std::size_t>(unfit), args[unfit]);
+        if (unfit != -1) [[unlikely]]
             return nullptr;
         try {
             if constexpr (std::is_void_v<Return>) {

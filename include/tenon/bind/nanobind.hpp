@@ -81,11 +81,11 @@ using handed_back = std::conditional_t<is_array<Return>, returned<Return>, Retur
 template <class Guard, class Return, class... Args, class Fn>
 [[nodiscard]] auto lending(Fn&& fn, Return (*)(Args...), const named_function* function) {
     return [fn = std::forward<Fn>(fn), function](direct_parameter<Args>... args) -> handed_back<Return> {
-        const auto find_unrelated = [](auto&&... rooms) { return find_unrelated_room(rooms...); };
-        if (find_unrelated(room_of(args)...) >= 0) [[unlikely]]
+        const auto settle = [](auto&&... rooms) { return settle_together(rooms...); };
+        const int unfit = settle(room_of(args)...);
+        if (unfit >= 0) [[unlikely]]
             throw nanobind::next_overload();
-        const auto settle = [](auto&&... rooms) { return settle_rooms(rooms...); };
-        if (!settle(room_of(args)...)) [[unlikely]]
+        if (unfit == has_raised) [[unlikely]]
             throw nanobind::python_error();
         const auto call = [&]() -> Return { return fn(pass_on<Args>(args)...); };
         try {

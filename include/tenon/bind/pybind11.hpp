@@ -319,11 +319,10 @@ private:
         };
         if (!std::apply([&](auto&... rooms) { return (load(rooms) && ...); }, rooms_))
             return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
-        if (std::apply([](auto&... rooms) { return tenon::bind::find_unrelated_room(rooms...); }, rooms_) >=
-            0)
-            return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
-        if (!std::apply([](auto&... rooms) { return tenon::bind::settle_rooms(rooms...); }, rooms_))
-            throw error_already_set();
+        const int unfit =
+            std::apply([](auto&... rooms) { return tenon::bind::settle_together(rooms...); }, rooms_);
+        if (unfit >= 0) return tenon::bind::detail::refuse(call, tenon::bind::types_of<Args...>);
+        if (unfit == tenon::bind::has_raised) throw error_already_set();
         return true;
     }
     template <typename Return, typename Guard, typename Func, std::size_t... I>

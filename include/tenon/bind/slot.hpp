@@ -362,4 +362,13 @@ template <class... Room>
     }
 }
 
+/// Settles them, which must fit together before and after: -1 when they do; else the first that does not,
+/// counted from 0, with the reason noted; or `has_raised`.
+inline constexpr int has_raised = -2;
+template <class... Room>
+[[nodiscard]] int settle_together(Room&... rooms) noexcept {
+    if (const int unfit = find_unrelated_room(rooms...); unfit >= 0) return unfit;
+    return settle_rooms(rooms...) ? find_unrelated_room(rooms...) : has_raised;
+}
+
 }  // namespace tenon::bind
