@@ -330,12 +330,28 @@ def test_shape_is_never_converted():
 
 
 def test_an_imaginary_part_is_never_dropped():
-    """Where nanobind drops it: no overload for real numbers takes complex ones."""
+    """No overload for real numbers takes complex ones."""
     assert "or convertible with narrowing, got complex128[2, 2]" in refused(t.square, np.ones((2, 2), complex))
     for value in 1, np.uint32(1):
         a = np.array([1 + 2j, 3 + 4j])
         assert t.set_first(a, value) == "complex"
         assert a.tolist() == [1, 3 + 4j]
+
+
+WHOLE_OR_REAL = {"whole": ["int8", "uint8", "int32"], "real": ["uint32", "int64", "float32", "float64"]}
+
+
+@pytest.mark.parametrize("taken", WHOLE_OR_REAL)
+def test_an_overload_is_not_taken_by_what_would_be_cut_down_to_it(taken):
+    """Where nanobind takes the first: 1 for 1.5."""
+    for type in WHOLE_OR_REAL[taken]:
+        assert t.whole_or_real(np.ones(2, type)) == taken
+    assert "2. whole_or_real(" in refused(t.whole_or_real, np.ones(2, "complex64"))
+
+
+def test_elements_that_share_memory_are_not_written_to():
+    """Where nanobind's are, each over the other."""
+    assert "has elements that share memory" in refused(t.fill, need("torch").ones(1, 4).expand(3, 4))
 
 
 def test_a_subclass_with_a_module_of_its_own_making():

@@ -233,6 +233,8 @@ void bind_constraints(nb::module_& m) {
         [](array<const void, tenon::dynamic_rank, tenon::c_contiguous, tenon::convert> x) { return x; },
         "x"_a);
     using square = array<const float, shape<2, 2>, tenon::c_contiguous, tenon::convert, tenon::narrowing>;
+    m.def("whole_or_real", [](array<const std::int32_t, 1, tenon::convert>) { return "whole"; }, "x"_a);
+    m.def("whole_or_real", [](array<const double, 1, tenon::convert>) { return "real"; }, "x"_a);
     m.def("square", [](square x) { return x.span()[3]; }, "x"_a);
     m.def("square_as_it_is", [](square x) { return x.span()[3]; }, "x"_a.noconvert());
     m.def("set_first", [](array<double, 1, tenon::c_contiguous> x, std::uint32_t value) {
