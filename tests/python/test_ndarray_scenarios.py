@@ -325,6 +325,20 @@ def test_what_pytorch_converts():
         refused(t.square_as_it_is, a)
 
 
+def test_what_jax_converts():
+    jnp = need("jax").numpy
+    for a in (
+        jnp.ones((2, 2), "int32"),
+        jnp.ones((2, 2), bool),
+        jnp.ones((2, 2, 10))[:, :, 4],
+        jnp.ones((2, 2, 10), "int32")[:, :, 4],
+    ):
+        assert t.square(a) == 1
+    for type in "int32", "uint8":
+        assert "wrong dtype" in refused(t.square_as_it_is, jnp.ones((2, 2), type))
+    assert t.order_of(jnp.zeros((3, 5, 4, 6))) == "C"
+
+
 def test_shape_is_never_converted():
     assert "wrong extent on axis 1" in refused(t.square, np.ones((2, 3), np.float64))
 
