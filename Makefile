@@ -48,7 +48,7 @@ CXX_FILES = $(shell find include src python tests bench examples fuzz tools \
 
 PYTHON_FILES := python tests tools bench examples
 
-.PHONY: help demo test test-rest test-all test-cpp test-python test-long test-leaks test-gpu test-gpu-sanitizers \
+.PHONY: help demo test test-rest test-all test-cpp test-python test-long test-kept test-leaks test-gpu test-gpu-sanitizers \
 	test-asan test-asan-cpp test-asan-python bench-quick bench-instructions bench-compile bench-gpu bench-gpu-here check \
 	check-format check-tidy check-python check-layers check-foreign-code check-headers fmt clean FORCE
 
@@ -141,7 +141,12 @@ test-python: $(VENV)/.libs-done $(VENV)/.tools-build $(VENV)/.tools-test $(VENV)
 
 test-long: ## what takes too long for every run: exits by the hundred, interpreters by the dozen, others' crashes
 	@TENON_EXIT_RUNS=1000 TENON_SUBINTERPRETER_CYCLES=200 TENON_TRY_CRASHES=1 \
-		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py tests/python/test_explain.py $(PYTEST_ARGS)"
+		$(MAKE) test-python PYTEST_ARGS="tests/python/test_lifetimes.py tests/python/test_kept.py \
+		tests/python/test_explain.py $(PYTEST_ARGS)"
+
+test-kept: ## arrays kept past their call, in a thousand processes that end with them, under AddressSanitizer
+	@TENON_EXIT_RUNS=$${TENON_EXIT_RUNS:-1000} TENON_TEST_TIMEOUT=7200 $(MAKE) test-asan-python LIBS=numpy \
+		PYTEST_ARGS="-k test_kept $(PYTEST_ARGS)"
 
 test-leaks: ## a million round trips by every way out: nothing may grow
 	@TENON_LEAK_ROUNDS=1000000 TENON_TEST_TIMEOUT=1800 \

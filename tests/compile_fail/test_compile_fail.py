@@ -112,7 +112,12 @@ def compiler(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Compiler(request.param, tmp_path_factory.mktemp("precompiled"))
 
 
-@pytest.mark.parametrize("source", CASES, ids=lambda source: source.stem)
+# pybind11's headers take the longest, and say what nanobind's do.
+@pytest.mark.parametrize(
+    "source",
+    [pytest.param(case, marks=pytest.mark.slow) if binder_of(case) == "pybind11" else case for case in CASES],
+    ids=lambda source: source.stem,
+)
 def test_misuse_is_refused(compiler: Compiler, source: Path) -> None:
     binder = binder_of(source)
     if binder is not None and not has(binder):

@@ -556,13 +556,13 @@ refuses("another dtype of the second, of bytes", "total_of_second", lambda: Call
         "argument 'y' has the wrong dtype: this function takes float32 or float64, got uint8 (bytes)")
 takes("a view of the second", "first_of_second", lambda: Call(b"ab", f8(3)), 2.0)
 refuses("no view of the second: its dtype", "first_of_second", lambda: Call(f8(3), f4(3)),
-        "first_of_second(): argument 'y': dtype: another size of element is needed (bits) (got 32, expected 64) "
+        "first_of_second(): argument 'y': dtype: another element type is needed (got float32, expected float64) "
         "(numpy.ndarray)", exception=BufferError)
 refuses("no view of the second: its axes", "first_of_second", lambda: Call(f8(3), f8(3, 2)),
         "first_of_second(): argument 'y': ndim: another number of axes is needed (got 2, expected 1) (numpy.ndarray)",
         exception=BufferError)
 refuses("an error about no argument", "first_of_none", lambda: Call(f8(3), f8(3)),
-        "tenon: dtype: another size of element is needed (bits) (got 32, expected 64)", exception=BufferError)
+        "tenon: dtype: another element type is needed (got float32, expected float64)", exception=BufferError)
 
 # --- conversions -----------------------------------------------------------------------------------------------------
 

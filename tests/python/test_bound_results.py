@@ -7,6 +7,7 @@ import weakref
 import pytest
 from bound_results import of_binder, results  # noqa: F401
 from isolation import run_isolated
+from quick import rest_is_slow
 from real_support import has, need
 
 # --- the library that is named ----------------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ assert t.numpy().tolist() == [0, 1, 2]
 """
 
 
-@pytest.mark.parametrize("binder", ["capi", "pybind11", "nanobind"])
+@pytest.mark.parametrize("binder", rest_is_slow(["capi", "pybind11", "nanobind"], "nanobind"))
 @pytest.mark.parametrize(("function", "library"), [("tensorflow_1d", "tensorflow"), ("paddle_1d", "paddle")])
 def test_a_tensor_of(binder, function, library):
     """In processes of their own: not all of these libraries bear one another."""

@@ -18,7 +18,7 @@ FLOAT64 = (2, 64, 1)
 COUNT = 1000
 BINDERS = ["capi", "pybind11", "nanobind"]
 #: Every run is a process.
-EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "4" if SANITIZED else "24"))
+EXIT_RUNS = int(os.environ.get("TENON_EXIT_RUNS", "4" if SANITIZED else "18"))
 
 
 def module_of(binder: str):
@@ -381,6 +381,6 @@ elif run % 3 == 2:
 def test_F99_the_process_ends_with_arrays_kept_everywhere(binder):
     """Globals that the C runtime destroys after the interpreter, members, and threads that drop theirs meanwhile."""
     module_of(binder)
-    for run in range(max(1, EXIT_RUNS // 4)):
+    for run in range(-(-EXIT_RUNS // len(BINDERS))):
         libraries = ["torch"] if run % 4 == 3 and not SANITIZED and importlib.util.find_spec("torch") else []
         run_isolated(AT_EXIT, args=(f"bound_kept_{binder}", run, *libraries), env=LEAKS_BY_DESIGN)

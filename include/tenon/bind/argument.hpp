@@ -62,13 +62,13 @@ using tenon::detail::held;
 using tenon::detail::holder;
 class argument;
 
+inline constexpr std::int64_t no_extents[max_rank] TENON_PRIVATE = {};
 /// What is shown by an array that holds nothing: no elements.
 class no_elements : public tensor_ref {
 public:
     no_elements(std::int32_t rank, tenon::dtype type) noexcept : tensor_ref(nothing{}) {
-        static constexpr std::int64_t zeros[max_rank] = {};
         ndim_ = rank < 0 ? 1 : rank;  // where it may be any
-        shape_ = strides_ = zeros;
+        shape_ = strides_ = no_extents;
         dtype_ = type.to_abi();
     }
     /// Good until the end of the full expression.
