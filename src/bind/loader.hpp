@@ -141,10 +141,9 @@ struct loader {
         tenon::detail::release(memory);
     }
 
-    /// The name of an axis; null when it has none, or there is no array.
-    [[nodiscard]] const char* name_of_axis(std::size_t axis) const noexcept {
-        const char* const* const names = has_names() ? spec().names : nullptr;
-        return names != nullptr ? names[axis] : nullptr;
+    /// The name of an axis; empty when it has none, or there is no array.
+    [[nodiscard]] std::string_view name_of_axis(std::size_t axis) const noexcept {
+        return has_names() ? spec().names[axis] : "";
     }
     [[nodiscard]] extents shape() const noexcept { return a.found_->shape(); }
     /// Where the extents are kept of the array that is lent; null without one.
@@ -153,7 +152,7 @@ struct loader {
     }
     /// An array is in the room, and states names.
     [[nodiscard]] bool has_names() const noexcept {
-        return is_array() && a.found_ != nullptr && spec().names != nullptr;
+        return is_array() && a.found_ != nullptr && !spec().names.empty();
     }
     /// Notes that an axis has another extent than one of the same name.
     void note_unrelated(std::size_t axis, const related_axis& other) const noexcept {

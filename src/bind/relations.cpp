@@ -23,8 +23,7 @@ TENON_INLINE unsigned argument_about(const error& e, const loaded* arguments, un
         const extents shape = room.shape();
         const std::size_t end = i == argument ? axis : shape.size();
         for (std::size_t k = 0; k < end; ++k) {
-            const char* const other = room.name_of_axis(k);
-            if (other != nullptr && name == other) return related_axis{other, shape[k], i, k};
+            if (name == room.name_of_axis(k)) return related_axis{name, shape[k], i, k};
         }
     }
     return std::nullopt;
@@ -36,8 +35,8 @@ TENON_INLINE int find_unrelated(const loaded* arguments, unsigned count) noexcep
         const loader room{*arguments[i].ours};
         const extents shape = room.shape();
         for (std::size_t k = 0; k < shape.size(); ++k) {
-            const char* const name = room.name_of_axis(k);
-            const auto first = name != nullptr ? axis_named(name, arguments, i, k) : std::nullopt;
+            const std::string_view name = room.name_of_axis(k);
+            const auto first = !name.empty() ? axis_named(name, arguments, i, k) : std::nullopt;
             if (!first || first->extent == shape[k]) continue;
             room.note_unrelated(k, *first);
             return static_cast<int>(i);

@@ -16,7 +16,7 @@ namespace tenon::bind {
 
 /// An axis of an argument, counted from 0, whose extent has a name.
 struct related_axis {
-    const char* name = nullptr;
+    std::string_view name = {};
     std::int64_t extent = 0;
     unsigned argument = 0;
     std::size_t axis = 0;
@@ -252,7 +252,7 @@ struct subject {
     std::string who;
     if (other.argument < about.parameters.size())
         who = "argument " + quoted(name_of(about.parameters, other.argument));
-    return std::string(" (") + other.name + " = " + std::to_string(other.extent) + ", as " +
+    return " (" + std::string(other.name) + " = " + std::to_string(other.extent) + ", as " +
            (who == about.who || who.empty() ? "it" : who) + " has on axis " + std::to_string(other.axis) +
            ")";
 }
@@ -285,7 +285,7 @@ struct subject {
         begin(found.complaint);
         if (field == "device" && wanted.space == memory_space::host && wanted.kind < 0)
             out.text += n.spec->converting != conversions::none ? ", in host memory" : " in host memory";
-        if (n.related.name != nullptr) out.text += words_of(n.related, about);
+        if (!n.related.name.empty()) out.text += words_of(n.related, about);
         out.text += ", got " + what_came(n);
         if (field == "data") {
             const std::uint32_t least = is_of_set ? n.dtype.alignment() : 1U;

@@ -7,11 +7,11 @@ namespace tenon::detail {
 TENON_INLINE error dtype_unmet(dtype got, dtype wanted) noexcept {
     return refused("dtype", "another element type is needed", got, wanted);
 }
-TENON_INLINE result<void> check_types(const tensor_ref& t, const request& r) noexcept {
+TENON_INLINE result<void> check_types(const tensor_ref& t, std::span<const dtype> types,
+                                      bool is_read_here) noexcept {
     const dtype got = t.dtype();
-    if (std::find(r.types.begin(), r.types.end(), got) == r.types.end())
-        return not_taken("what is needed is", r.types.data(), r.types.size(), got);
-    const bool is_read_here = r.space == memory_space::host || r.kind == abi::device_code::cpu;
+    if (std::find(types.begin(), types.end(), got) == types.end())
+        return not_taken("what is needed is", types.data(), types.size(), got);
     if (is_read_here && !t.empty() && !t.is_aligned_to(got.alignment()))
         return alignment_unmet(t, got.alignment());
     return {};

@@ -63,7 +63,7 @@ TEST(Annotation, SaysWhichNumbersAreTaken) {
 }
 
 TEST(Annotation, NamesExtents) {
-    static constexpr const char* names[] = {"n", nullptr, "k"};
+    static constexpr const char* names[] = {"n", "", "k"};
     static constexpr std::int64_t shape[] = {tenon::any, 3, tenon::any};
     const request r{
         .type = tenon::dtype_of<float>, .rank = 3, .space = tenon::memory_space::host, .shape = shape};

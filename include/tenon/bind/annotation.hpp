@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include <tenon/bind/phrase.hpp>
@@ -36,7 +37,7 @@ constexpr bool spell_element(phrase& out, dtype type) noexcept {
 /// the element type may be any. Overloads that ask for different things are different types by their words.
 [[nodiscard]] constexpr phrase annotate(const request& r, conversions converts = conversions::none,
                                         bool takes_numbers = false,
-                                        const char* const* names = nullptr) noexcept {
+                                        std::span<const char* const> names = {}) noexcept {
     phrase out;
     out << "tenon.typing.Array[" << spell_elements(converts == conversions::none ? r : request()).view()
         << ", typing.Literal['" << spell(r, converts, takes_numbers, names).view() << "']]";

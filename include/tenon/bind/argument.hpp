@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include <tenon/bind/phrase.hpp>
@@ -19,8 +20,8 @@ struct parameter_spec {
     conversions converting = conversions::none;
     const char* words = "";   ///< the parameter, as messages have it
     const char* target = "";  ///< what a conversion makes of an argument: the words without "or convertible"
-    const char* const* names =
-        nullptr;           ///< of extents that other parameters have, too: one for each axis, or null
+    std::span<const char* const> names =
+        {};                ///< of extents that others have, too: one for each axis, or none
     bool numbers = false;  ///< a number of Python's is taken, too
 };
 
@@ -42,10 +43,15 @@ struct parameter_type {
     const parameter_spec* const* specs = nullptr;  ///< the first that fits is taken
     const parameter_type* const* parts = nullptr;
 
+    /// Its alternatives are arrays or a tensor, which `specs` has. (No pointer is compared with null in what
+    /// the compiler computes: under its sanitizers GCC cannot, bug 71962.)
+    [[nodiscard]] constexpr bool is_ours() const noexcept {
+        return kind == parameter_kind::array || kind == parameter_kind::tensor;
+    }
     /// It has extents that are related to others by a name.
     [[nodiscard]] constexpr bool relates() const noexcept {
-        for (unsigned i = 0; specs != nullptr && i < count; ++i)
-            if (specs[i]->names != nullptr) return true;
+        for (unsigned i = 0; is_ours() && i < count; ++i)
+            if (!specs[i]->names.empty()) return true;
         return false;
     }
 };

@@ -145,9 +145,11 @@ struct constraints {
 
     using window = std::conditional_t<on_host, view<shown, rank>, device_view<shown, rank>>;
 
-    static constexpr const char* const* names = [] {
-        if constexpr (has_shape) return Extents.has_names ? Extents.names.data() : nullptr;
-        return static_cast<const char* const*>(nullptr);
+    static constexpr std::span<const char* const> names = [] {
+        std::span<const char* const> all;
+        if constexpr (has_shape)
+            if constexpr (Extents.has_names) all = Extents.names;
+        return all;
     }();
 
     static constexpr request wanted = [] {

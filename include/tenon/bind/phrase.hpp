@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include <tenon/tensor/request.hpp>
@@ -90,7 +91,7 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
 /// number of Python's will do. `names`, if there are any, has one for each axis, or null.
 [[nodiscard]] constexpr phrase spell(const request& r, conversions converts = conversions::none,
                                      bool takes_numbers = false,
-                                     const char* const* names = nullptr) noexcept {
+                                     std::span<const char* const> names = {}) noexcept {
     phrase out;
     if (r.writable) out << "writable ";
     spell_order(out, r.order);
@@ -100,7 +101,7 @@ constexpr void spell_order(phrase& out, memory_order order) noexcept {
     const auto axes = r.shape.empty() ? static_cast<std::size_t>(r.rank < 0 ? 0 : r.rank) : r.shape.size();
     for (std::size_t i = 0; i < axes; ++i) {
         if (i != 0) out << ", ";
-        if (names != nullptr && names[i] != nullptr)
+        if (!names.empty() && names[i][0] != '\0')
             out << names[i];
         else if (r.shape.empty() || r.shape[i] == any)
             out << "*";

@@ -29,7 +29,7 @@ struct extent {
     char name[longest + 1] = {};
 };
 
-/// The extents of an array, and their names: null where one has none.
+/// The extents of an array, and their names: empty where one has none.
 template <extent... Extents>
 struct shape_pattern {
     static_assert(((Extents.size >= any) && ...),
@@ -37,8 +37,7 @@ struct shape_pattern {
     static constexpr int rank = static_cast<int>(sizeof...(Extents));
     static constexpr std::array<std::int64_t, sizeof...(Extents)> extents{Extents.size...};
     static constexpr bool has_names = ((Extents.name[0] != '\0') || ... || false);
-    static constexpr std::array<const char*, sizeof...(Extents)> names{
-        (Extents.name[0] != '\0' ? &Extents.name[0] : nullptr)...};
+    static constexpr std::array<const char*, sizeof...(Extents)> names{&Extents.name[0]...};
     friend constexpr bool operator==(shape_pattern, shape_pattern) noexcept = default;
 };
 

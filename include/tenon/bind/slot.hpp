@@ -192,8 +192,7 @@ template <class P, std::size_t I = 0>
 /// One of the parameter's alternatives takes a number of Python's.
 [[nodiscard]] consteval bool takes_numbers(const parameter_type& type) noexcept {
     bool takes = false;
-    for (unsigned i = 0; i < type.count && type.specs != nullptr; ++i)
-        takes = takes || type.specs[i]->numbers;
+    for (unsigned i = 0; type.is_ours() && i < type.count; ++i) takes = takes || type.specs[i]->numbers;
     return takes;
 }
 

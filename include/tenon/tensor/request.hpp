@@ -37,7 +37,8 @@ namespace detail {
 
 // Out of line, so that a check that is met stays small.
 TENON_API error dtype_unmet(dtype got, dtype wanted) noexcept;
-TENON_API result<void> check_types(const tensor_ref& t, const request& r) noexcept;
+TENON_API result<void> check_types(const tensor_ref& t, std::span<const dtype> types,
+                                   bool is_read_here) noexcept;
 TENON_API error device_unmet(device got, device wanted) noexcept;
 TENON_API error alignment_unmet(const tensor_ref& t, std::uint32_t wanted) noexcept;
 TENON_API error space_unmet(device got, memory_space wanted) noexcept;
@@ -59,7 +60,9 @@ TENON_HOT [[nodiscard]] inline result<void> check(const tensor_ref& t, const req
         if (*r.type != t.dtype()) [[unlikely]]
             return detail::dtype_unmet(t.dtype(), *r.type);
     } else if (!r.types.empty()) {
-        if (auto ok = detail::check_types(t, r); !ok) [[unlikely]]
+        // By its parts: where the request itself is passed on, compilers no longer see what is in it.
+        const bool is_read_here = r.space == memory_space::host || r.kind == abi::device_code::cpu;
+        if (auto ok = detail::check_types(t, r.types, is_read_here); !ok) [[unlikely]]
             return ok;
     }
     if (r.rank >= 0 && r.rank != t.ndim()) [[unlikely]]
