@@ -70,7 +70,7 @@ def show(module):
     assert "x has 3 elements and y has 2" in refused(module.saxpy, 2, numpy, numpy[:2])
     if "PyTorch, CUDA" in made:
         refusal = refused(module.saxpy, 2, made["PyTorch, CUDA"], numpy)
-        assert "tensor 2: device: not where the others are (got cpu, expected cuda:0)" in refusal
+        assert "argument 'y': device: not where the others are (got cpu, expected cuda:0)" in refusal
         print(f"    refused        {refusal}")
 
 

@@ -21,8 +21,8 @@ inline tenon::device cuda_among(std::initializer_list<tenon::device> all) {
     throw std::invalid_argument("saxpy(): there is no kernel for " + name(*all.begin()));
 }
 
-/// out = a * x + y.
-inline void run_saxpy(float a, const input& x, const input& y, const output& out) {
+/// out = a * x + y. `y` may be an array of either kind: to make it an `input` would be to keep it.
+inline void run_saxpy(float a, const input& x, const auto& y, const output& out) {
     if (x.size() != y.size()) {
         throw std::invalid_argument("saxpy(): x has " + std::to_string(x.size()) + " elements and y has " +
                                     std::to_string(y.size()) + "; pass two of the same length");

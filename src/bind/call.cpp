@@ -166,6 +166,7 @@ TENON_INLINE void name_argument(const py::python_error& e, const char* function,
     const py::ref unnamed = py::pending_exception();  // aside: asking for names may run code
     std::string text = function != nullptr && *function != '\0' ? std::string(function) + "(): " : "";
     text += "argument " + quoted(name_of(parameters, at));
+    why.which = 0;  // the name says it
     if (why.code == errc::not_taken) {
         text += " has the wrong dtype: ";
         why.field = "";

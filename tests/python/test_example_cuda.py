@@ -140,18 +140,18 @@ def test_different_lengths_are_refused(either):
 @pytest.mark.parametrize(
     "x, y, which, got, expected",
     [
-        ("cpu", "cuda:0", 1, "cpu", "cuda:0"),
-        ("cuda:0", "cpu", 2, "cpu", "cuda:0"),
-        ("cuda:1", "cuda:0", 2, "cuda:0", "cuda:1"),
-        ("rocm:0", "cuda:0", 2, "cuda:0", "rocm:0"),
+        ("cpu", "cuda:0", "x", "cpu", "cuda:0"),
+        ("cuda:0", "cpu", "y", "cpu", "cuda:0"),
+        ("cuda:1", "cuda:0", "y", "cuda:0", "cuda:1"),
+        ("rocm:0", "cuda:0", "y", "cuda:0", "rocm:0"),
     ],
 )
 def test_different_places_are_refused_by_name(either, x, y, which, got, expected):
     with pytest.raises(BufferError) as caught:
         either.saxpy_into(1, on(x, 1, 2), on(y, 1, 2))
     assert str(caught.value) == (
-        f"tenon: tensor {which}: device: not where the others are (got {got}, expected {expected}); "
-        "move all of them to one device, or all to the CPU"
+        f"saxpy_into(): argument '{which}': device: not where the others are (got {got}, expected {expected}); "
+        "move all of them to one device, or all to the CPU (tenon.Tensor)"
     )
 
 
@@ -235,7 +235,7 @@ def spin(torch, milliseconds: float = 50) -> None:
 def test_what_it_shows_on_a_gpu(full, torch):
     said = full.show(JAX_PLATFORMS="")
     assert said.count("    PyTorch, CUDA  torch.Tensor on cuda:0: [12.0, 24.0, 36.0]\n") == len(BINDERS)
-    assert said.count("tensor 2: device: not where the others are (got cpu, expected cuda:0)") == len(BINDERS)
+    assert said.count("argument 'y': device: not where the others are (got cpu, expected cuda:0)") == len(BINDERS)
     assert said.count("    CuPy ") == is_installed("cupy") * len(BINDERS)
 
 
