@@ -159,7 +159,8 @@ TENON_INLINE const named_function* remember_function(const char* name,
 TENON_INLINE void name_argument(const py::python_error& e, const char* function,
                                 std::span<const parameter> parameters, const loaded* arguments,
                                 unsigned count) noexcept try {
-    if (!e.error() || PyErr_Occurred() == nullptr) return;
+    py::detail::raise_again(e);
+    if (!e.error()) return;
     error why = *e.error();
     const unsigned at = argument_about(why, arguments, count);
     if (at >= parameters.size()) return;
@@ -181,7 +182,8 @@ TENON_INLINE void name_argument(const py::python_error& e, const char* function,
 
 TENON_INLINE void name_argument(const py::python_error& e, const named_function* function,
                                 const loaded* arguments, unsigned count) noexcept {
-    if (function != nullptr) name_argument(e, function->name.c_str(), function->parameters, arguments, count);
+    if (function == nullptr) return py::detail::raise_again(e);
+    name_argument(e, function->name.c_str(), function->parameters, arguments, count);
 }
 
 TENON_INLINE void remember_types(const void* record, const parameter_type* const* types) noexcept try {

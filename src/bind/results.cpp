@@ -25,6 +25,7 @@ TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_r
     try {
     if (made && py::attached_thread_state() != nullptr) {
         const py::detail::taken taken(*made);
+        if (py::detail::refuse_nothing(*made)) return nullptr;
         if (const auto met = check(*made, declared.wanted); !met)
             return (raise_undeclared(*made, declared, met.error()), nullptr);
         if (declared.is_read_only) made->set_read_only();

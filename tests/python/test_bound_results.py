@@ -1,7 +1,10 @@
 # tests/python/test_bound_results.py: results that name their library are arrays of it, and what the function says; an `out` that is given is what comes back.
 from __future__ import annotations
 
+import array
 import gc
+import importlib
+import sys
 import weakref
 
 import pytest
@@ -159,6 +162,11 @@ def test_a_tensor_that_could_not_be_made(results):
     need("numpy")
     with pytest.raises((BufferError, ValueError), match="shape"):
         results.impossible(3)
+
+
+def test_a_tensor_that_was_moved_away(results):
+    with pytest.raises(BufferError, match="the tensor is empty: nothing was put into it, or it was moved away"):
+        results.numpy_moved()
 
 
 def test_one_of_a_list(results):
@@ -376,3 +384,30 @@ def test_without_numpy_it_is_a_tensor(binder):
     if binder != "capi":
         pytest.importorskip(binder)
     run_isolated(NO_NUMPY.format(binder))
+
+
+# --- what a function throws for an exception of Python's ---------------------------------------------------------------
+
+SAID = "it does not have as many elements as the vector"
+
+
+@pytest.mark.parametrize("where", ["attached", "released", "another thread"])
+def test_it_is_that_exception_wherever_it_came_up(results, where, monkeypatch):
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: None)  # a thread of its own has nobody to tell
+    x = array.array("f", [1])
+    for _ in range(2):
+        with pytest.raises(BufferError, match=SAID):
+            results.or_raise_elsewhere(x, where)
+
+
+def test_it_says_so_when_there_is_none(results):
+    with pytest.raises(RuntimeError, match="no Python exception is pending: it was cleared"):
+        results.throw_for_nothing(array.array("f", [1]))
+
+
+@pytest.mark.parametrize("binder", ["capi", "nanobind"])  # pybind11 has its own way with what it does not know
+def test_a_function_without_arrays_raises_it(binder):
+    if binder != "capi":
+        pytest.importorskip(binder)
+    with pytest.raises(BufferError, match=SAID):
+        importlib.import_module(f"bound_results_{binder}").raise_without_arrays()

@@ -78,8 +78,8 @@ struct named_function;
 /// Copies the names, for as long as the process lives. Null when there is no memory for it.
 [[nodiscard]] TENON_API const named_function* remember_function(
     const char* name, std::span<const parameter> parameters) noexcept;
-/// Gives the pending exception, which `e` stands for, the names of the function and of the argument that it
-/// is about, if it is about one.
+/// Gives the exception that `e` stands for, which is pending afterwards, the names of the function and of the
+/// argument that it is about, if it is about one.
 TENON_API void name_argument(const py::python_error& e, const char* function,
                              std::span<const parameter> parameters, const loaded* arguments,
                              unsigned count) noexcept;

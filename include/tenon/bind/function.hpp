@@ -141,6 +141,8 @@ private:
             if constexpr (sizeof...(I) != 0) {
                 const bind::loaded all[] = {bind::loaded_in(std::get<I>(rooms))...};
                 name_arguments(*record_, e, all);
+            } else {
+                raise_again(e);
             }
             return nullptr;
         }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -173,10 +174,26 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     return made;
 }
 
+/// A Python exception passes as it is out of functions that take no arrays, too: those of a class that keeps
+/// some, say. nanobind would replace it.
+inline void let_errors_pass() {
+    [[maybe_unused]] static const bool once = [] {
+        nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+            try {
+                std::rethrow_exception(thrown);
+            } catch (const py::python_error& e) {
+                py::detail::raise_again(e);
+            }
+        });
+        return true;
+    }();
+}
+
 /// Defines a function in a scope, where it may overload another.
 template <class Target, class Fn, class Signature, class... Extra>
 void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
+    let_errors_pass();
     const py::ref before = py::ref::take(attribute_of(scope.value, name.value));
     if (!before) PyErr_Clear();
     (void)make_function<Target>(before.get(), name.value, std::forward<Fn>(fn), signature, scope, name,

@@ -32,6 +32,14 @@ TENON_API std::nullptr_t raise(const error& e, std::string_view prefix = {}) noe
 /// let go of the GIL. A Python exception that is pending already stands.
 TENON_API void raise_caught() noexcept;
 
+namespace detail {
+
+/// Sees to it that the exception `e` stands for is pending on this thread: it may have been cleared since, or
+/// be that of another thread, from which `e` came by a `std::future`. Needs the GIL.
+TENON_API void raise_again(const python_error& e) noexcept;
+
+}  // namespace detail
+
 /// What `r` holds; an error is raised as its exception and thrown as `python_error`. For bound functions
 /// that take arrays or tensors: `const auto w = or_raise(view<const float, 2>::from(t));`.
 template <class T>

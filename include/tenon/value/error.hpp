@@ -138,10 +138,13 @@ public:
         return *value_;  // NOLINT(bugprone-unchecked-optional-access): whoever asks has looked
     }
     [[nodiscard]] const T& value() const& noexcept { return const_cast<result*>(this)->value(); }
-    [[nodiscard]] T&& value() && noexcept { return std::move(value()); }
+    /// Itself, and not a reference: `for (float& x : view<float, 1>::from(t).value())` is good for the loop.
+    [[nodiscard]] T value() && noexcept(std::is_nothrow_move_constructible_v<T>) {
+        return std::move(value());
+    }
     T& operator*() & noexcept { return value(); }
     const T& operator*() const& noexcept { return value(); }
-    T&& operator*() && noexcept { return std::move(value()); }
+    T operator*() && noexcept(std::is_nothrow_move_constructible_v<T>) { return std::move(value()); }
     T* operator->() noexcept { return &value(); }
     const T* operator->() const noexcept { return &value(); }
 

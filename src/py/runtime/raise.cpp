@@ -29,11 +29,21 @@ TENON_COLD TENON_INLINE std::nullptr_t raise(const error& e, std::string_view pr
 
 namespace detail {
 
+TENON_COLD TENON_INLINE void raise_again(const python_error& e) noexcept {
+    if (PyErr_Occurred() == nullptr && e.error()) raise(*e.error(), "tenon: ");
+    if (PyErr_Occurred() != nullptr) return;
+    PyErr_SetString(PyExc_RuntimeError,
+                    "tenon: py::python_error was thrown, and no Python exception is pending: it was cleared, "
+                    "or came up on another thread");
+}
+
 /// The same on a thread that is attached.
 inline void raise_caught_attached() noexcept {
     if (PyErr_Occurred() != nullptr) return;
     try {
         throw;
+    } catch (const python_error& e) {
+        raise_again(e);
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::out_of_range& e) {  // as the binders have it, from here on

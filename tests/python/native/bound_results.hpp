@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,6 +60,12 @@ inline tenon::memory_view<float> memory_2d(std::int64_t rows, std::int64_t colum
 }
 /// A tensor that cannot be.
 inline tenon::numpy_array<float, 2> impossible(std::int64_t n) { return tensor::own(counted(n), {n, 2}); }
+/// Of a tensor that is somewhere else by now.
+inline tenon::numpy_array<double, 2> numpy_moved() {
+    tensor gone = tensor::own(counted(3)).value();
+    const tensor taken = std::move(gone);
+    return std::move(gone);
+}
 
 inline std::optional<tenon::numpy_array<float, 1>> maybe_numpy(std::int64_t n) {
     if (n == 0) return std::nullopt;
@@ -238,6 +245,29 @@ inline std::string or_raise_there(const std::string& where) {
     });
     PyErr_Clear();
     return said;
+}
+/// What it throws comes back from the thread that threw it, as by a `std::future`.
+inline double or_raise_elsewhere(const array<const float>& x, const std::string& where) {
+    std::exception_ptr thrown;
+    run_there(where, [&] {
+        try {
+            (void)tenon::py::or_raise(tensor::own(counted(3), {7}));
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+    });
+    if (thrown) std::rethrow_exception(thrown);
+    return static_cast<double>(x.size());
+}
+/// The exception it stands for has been dropped.
+inline double throw_for_nothing(const array<const float>& x) {
+    PyErr_Clear();
+    if (x.size() != 0) throw tenon::py::python_error();
+    return 0;
+}
+/// A function that takes no array.
+inline std::int64_t raise_without_arrays() {
+    return tenon::py::or_raise(tensor::own(counted(3), {7})).size();
 }
 
 }  // namespace results

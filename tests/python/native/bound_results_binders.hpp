@@ -31,6 +31,7 @@ inline void bind_all(binder::module_& m) {
     m.def("memory_1d", &memory_1d, "n"_a);
     m.def("memory_2d", &memory_2d, "rows"_a, "columns"_a);
     m.def("impossible", &impossible, "n"_a);
+    m.def("numpy_moved", &numpy_moved);
     m.def("maybe_numpy", &maybe_numpy, "n"_a);
     m.def("list_of_torch", &list_of_torch, "n"_a);
     m.def("two_libraries", &two_libraries, "n"_a);
@@ -73,6 +74,10 @@ inline void bind_all(binder::module_& m) {
             return std::pair(tenon::py::is_array(obj), tenon::py::is_array(held));
         },
         "obj"_a);
+
+    m.def("or_raise_elsewhere", &or_raise_elsewhere, "x"_a, "where"_a);
+    m.def("throw_for_nothing", &throw_for_nothing, "x"_a);
+    m.def("raise_without_arrays", &raise_without_arrays);
 
     binder::class_<keeper>(m, "Keeper").def(binder::init<tensor>(), "t"_a).def("numbers", &keeper::numbers);
 }

@@ -25,6 +25,7 @@ PyMethodDef methods[] = {
     function<&results::memory_1d>("memory_1d", {"n"}),
     function<&results::memory_2d>("memory_2d", {"rows", "columns"}),
     function<&results::impossible>("impossible", {"n"}),
+    function<&results::numpy_moved>("numpy_moved"),
     function<&results::maybe_numpy>("maybe_numpy", {"n"}),
     function<&results::list_of_torch>("list_of_torch", {"n"}),
     function<&results::two_libraries>("two_libraries", {"n"}),
@@ -41,6 +42,9 @@ PyMethodDef methods[] = {
     function<&results::is_array>("is_array", {"obj"}),
     function<&results::call_there>("call_there", {"obj", "what", "where"}),
     function<&results::or_raise_there>("or_raise_there", {"where"}),
+    function<&results::or_raise_elsewhere>("or_raise_elsewhere", {"x", "where"}),
+    function<&results::throw_for_nothing>("throw_for_nothing", {"x"}),
+    function<&results::raise_without_arrays>("raise_without_arrays"),
     {nullptr, nullptr, 0, nullptr},
 };
 
