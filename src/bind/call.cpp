@@ -98,43 +98,48 @@ private:
     }(std::make_index_sequence<places>{});
 };
 
+struct named_function {
+    std::string name;
+    std::vector<std::string> texts;  ///< names of parameters: the binder's own may be gone
+    overload parameters;
+};
+
 /// What is known of functions, for as long as the process lives: nanobind's by the objects they are, which
-/// live as long as the interpreter; of pybind11's the types of each overload, by its record.
+/// live as long as the interpreter; of pybind11's the types of each overload, by its record. A list: it is
+/// looked at when a function is defined, and when one refuses.
 struct function_registry {
     struct entry {
-        std::vector<overload> overloads;
+        const void* of = nullptr;
+        std::vector<overload> overloads = {};
         const parameter_type* const* types = nullptr;
     };
     std::mutex mutex;
-    std::unordered_map<const void*, entry> known;
-    std::unordered_set<std::string> names;  ///< of parameters: the binder's own may be gone
+    std::vector<entry> known;
+    std::vector<std::unique_ptr<const named_function>> functions;
 
+    /// Locked by the caller.
+    [[nodiscard]] entry& at(const void* asked) {
+        for (entry& one : known)
+            if (one.of == asked) return one;
+        return known.emplace_back(entry{asked});
+    }
     /// A copy of a part of what is known of a function or a record.
     template <class Part>
     [[nodiscard]] Part find(const void* asked, Part entry::* part) {
         const std::scoped_lock lock(mutex);
-        const auto found = known.find(asked);
-        return found != known.end() ? found->second.*part : Part();
-    }
-    /// With names that are kept. Locked by the caller.
-    [[nodiscard]] overload copy(std::span<const parameter> parameters) {
-        overload all(parameters.begin(), parameters.end());
-        for (parameter& p : all)
-            if (p.name != nullptr) p.name = names.emplace(p.name).first->c_str();
-        return all;
+        for (const entry& one : known)
+            if (one.of == asked) return one.*part;
+        return Part();
     }
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
-    void add(PyObject* made, PyObject* before, std::size_t total, std::span<const parameter> parameters) {
+    void add(PyObject* made, PyObject* before, std::size_t total, const overload& parameters) {
         const std::scoped_lock lock(mutex);
         std::vector<overload> all;
-        if (total > 1) {
-            all = std::move(known[before].overloads);
-            known.erase(before);
-        }
+        if (total > 1) all = std::exchange(at(before).overloads, {});
         // Those that were defined where these headers had not been included, and are nobody's to explain.
         if (all.size() + 1 < total) all.insert(all.begin(), total - 1 - all.size(), overload());
-        all.push_back(copy(parameters));
-        known[made].overloads = std::move(all);
+        all.push_back(parameters);
+        at(made).overloads = std::move(all);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
         static auto* const all = new function_registry;  // never destroyed: modules may go later
@@ -142,16 +147,17 @@ struct function_registry {
     }
 };
 
-struct named_function {
-    std::string name;
-    overload parameters;
-};
-
 TENON_INLINE const named_function* remember_function(const char* name,
                                                      std::span<const parameter> parameters) noexcept try {
+    auto made = std::make_unique<named_function>();
+    made->name = name;
+    made->parameters.assign(parameters.begin(), parameters.end());
+    made->texts.reserve(parameters.size());  // they stay where they are
+    for (parameter& p : made->parameters)
+        if (p.name != nullptr) p.name = made->texts.emplace_back(p.name).c_str();
     function_registry& here = function_registry::here();
     const std::scoped_lock lock(here.mutex);
-    return new named_function{name, here.copy(parameters)};
+    return here.functions.emplace_back(std::move(made)).get();
 } catch (...) {
     return nullptr;  // without memory for it, it keeps its own messages
 }
@@ -189,7 +195,7 @@ TENON_INLINE void name_argument(const py::python_error& e, const named_function*
 TENON_INLINE void remember_types(const void* record, const parameter_type* const* types) noexcept try {
     function_registry& here = function_registry::here();
     const std::scoped_lock lock(here.mutex);
-    here.known[record].types = types;
+    here.at(record).types = types;
 } catch (...) {  // NOLINT(bugprone-empty-catch): without memory for it, its reasons are left out
 }
 
@@ -284,13 +290,14 @@ TENON_HOT inline PyObject* explained_slow_call(PyCFunctionWithKeywords original,
     return function_stand_ins<false>::is_one(function) ? hooking::explains : hooking::none;
 }
 
-TENON_INLINE void hook_function(PyObject* made, PyObject* before, std::span<const parameter> parameters,
+TENON_INLINE void hook_function(PyObject* made, PyObject* before, const named_function* known,
                                 hooking how) noexcept try {
+    if (known == nullptr) return;
     const Py_ssize_t offset = Py_TYPE(made)->tp_vectorcall_offset;
     if (offset <= 0 || (Py_TYPE(made)->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0) return;
     // nanobind's function has as many items as overloads.
     const std::size_t total = Py_TYPE(made)->tp_itemsize > 0 ? static_cast<std::size_t>(Py_SIZE(made)) : 1;
-    function_registry::here().add(made, before, total, parameters);
+    function_registry::here().add(made, before, total, known->parameters);
     if (before != nullptr) how = std::max(how, hooking_of(before));
     // Several overloads may refuse before one takes, or none.
     if (how == hooking::explains && total > 1) how = hooking::keeps_notes;

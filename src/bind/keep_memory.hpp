@@ -14,7 +14,7 @@ namespace tenon::bind {
     if (here == nullptr) throw py::python_error();
     holder made = tenon::detail::hold_together(std::move(memory));
     made.get()->like = py::detail::keep_object(like, here);
-    made.get()->is_itself = is_itself;
+    made.get()->is_itself = is_itself && !PyCapsule_CheckExact(like);  // a capsule is used up
     return {&made.get()->memory, like, index, std::move(made)};
 }
 

@@ -48,7 +48,7 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
 
 /// The object that shows this memory, borrowed; null when there is none, or it shows other memory by now.
 [[nodiscard]] inline PyObject* object_of(held& memory, PyObject* source) noexcept {
-    if (!memory.is_kept) return source;  // lent, until the call ends
+    if (!memory.is_kept && memory.is_itself) return source;  // lent, until the call ends
     PyObject* object = nullptr;
     if (memory.is_itself) {
         object = source;
@@ -71,7 +71,9 @@ inline void remember(held& memory, PyObject* made) noexcept {
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
-TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept {
+TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source, argument* lender) noexcept try {
+    if (memory.get() == nullptr && lender != nullptr && PyCapsule_CheckExact(source))
+        memory = keep_lent(*lender).keeps;  // the capsule is used up: a Tensor goes back
     if (memory.get() == nullptr) {
         if (source == nullptr) PyErr_SetString(PyExc_RuntimeError, empty_array);
         return py::ref::borrow(source).release();
@@ -86,6 +88,9 @@ TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source) noexcept
         source != nullptr ? py::to_python(std::move(shared), source) : py::to_python(std::move(shared));
     if (made != nullptr && !here.is_itself) remember(here, made);
     return made;
+} catch (...) {
+    py::raise_caught();
+    return nullptr;
 }
 
 TENON_INLINE PyObject* tensor_to_python(const shared_tensor& t) noexcept {

@@ -175,6 +175,20 @@ def test_a_capsule_is_kept_and_given_back_once(kept):
             kept.drop_on_thread()
 
 
+def test_a_bare_capsule_comes_back_as_a_tensor(kept):
+    """The capsule itself is used up."""
+    numpy, tenon = need("numpy"), need("tenon")
+    for way in ("same", "shared", *WAYS):
+        x = numpy_ones()
+        made = getattr(kept, way)(x.__dlpack__())
+        if made is None:
+            made = kept.last()
+            assert kept.last() is made, "the same each time"
+        assert isinstance(made, tenon.Tensor), way
+        assert numpy.shares_memory(numpy.from_dlpack(made), x)
+        kept.drop()
+
+
 def test_a_table_of_another_library_is_asked_to_own(kept):
     producer = exchange_class()(shape=(3,), dtype=FLOAT64, data=bytes(ctypes.c_double(2.0)) * 3)
     struct = producer.struct

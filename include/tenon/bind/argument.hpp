@@ -194,10 +194,11 @@ struct loaded {
 
 // --- results ----------------------------------------------------------------------------------------------
 
-/// As an array of its library, that of `source`; what came from Python as the very object that came. Without
-/// `memory` that is `source` itself, which is lent. As all of these a new reference, or null with an
-/// exception set.
-[[nodiscard]] TENON_API PyObject* array_to_python(holder memory, PyObject* source) noexcept;
+/// As an array of its library, that of `source`; what came from Python as the very object that came, unless
+/// that is a capsule, which is used up. Without `memory` it is lent by `lender`, if anything is. As all of
+/// these a new reference, or null with an exception set.
+[[nodiscard]] TENON_API PyObject* array_to_python(holder memory, PyObject* source,
+                                                  argument* lender = nullptr) noexcept;
 /// The very object that came from Python, else a `tenon.Tensor`: the same one each time.
 [[nodiscard]] TENON_API PyObject* tensor_to_python(const shared_tensor& t) noexcept;
 /// Another tensor of the same memory: this one stays in C++.

@@ -317,9 +317,11 @@ public:
     /// The Python object that the array came from, or whose library allocated it. Borrowed.
     [[nodiscard]] PyObject* object() const noexcept { return source_; }
     /// For the binders: the array as one of its library, a new reference, or null with an exception set.
-    [[nodiscard]] PyObject* to_python() const& noexcept { return bind::array_to_python(memory_, source_); }
+    [[nodiscard]] PyObject* to_python() const& noexcept {
+        return bind::array_to_python(memory_, source_, lender_);
+    }
     [[nodiscard]] PyObject* to_python() && noexcept {
-        return bind::array_to_python(std::move(memory_), source_);
+        return bind::array_to_python(std::move(memory_), source_, lender_);
     }
     /// For `py::traverse`.
     [[nodiscard]] const bind::holder& memory() const noexcept { return memory_; }

@@ -58,9 +58,15 @@ TENON_API void put_off() noexcept;
 /// keep notes to do it by, which one overload of arrays alone does not need.
 enum class hooking : std::uint8_t { none, explains, keeps_notes };
 
+/// A function as its errors name it.
+struct named_function;
+/// Copies the names, for as long as the process lives. Null when there is no memory for it.
+[[nodiscard]] TENON_API const named_function* remember_function(
+    const char* name, std::span<const parameter> parameters) noexcept;
+
 /// Hooks an object that is called by vectorcall, as nanobind's are. `before` is what the object was made to
-/// overload, or null; the parameters are those of the overload that is new.
-TENON_API void hook_function(PyObject* made, PyObject* before, std::span<const parameter> parameters,
+/// overload, or null; `known` is the overload that is new.
+TENON_API void hook_function(PyObject* made, PyObject* before, const named_function* known,
                              hooking how) noexcept;
 
 /// The parameters of one overload.
@@ -73,11 +79,6 @@ using overload_lister = std::string (*)(PyObject* self, std::vector<overload>& o
 /// when that had been done before.
 TENON_API bool hook_definition(PyMethodDef& definition, overload_lister lister) noexcept;
 
-/// A function as its errors name it.
-struct named_function;
-/// Copies the names, for as long as the process lives. Null when there is no memory for it.
-[[nodiscard]] TENON_API const named_function* remember_function(
-    const char* name, std::span<const parameter> parameters) noexcept;
 /// Gives the exception that `e` stands for, which is pending afterwards, the names of the function and of the
 /// argument that it is about, if it is about one.
 TENON_API void name_argument(const py::python_error& e, const char* function,

@@ -160,17 +160,17 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
     if (next != all) all[0].name = "self";
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
+    const named_function* const known = remember_function(name, {all, sizeof...(Args)});
     nanobind::object made;
     if constexpr (takes_arrays<Return (*)(Args...)>) {
         [[maybe_unused]] const refuse_borrowed<std::remove_cvref_t<Return>> checked;
         using guard = guard_of<typename nanobind::detail::func_extra_info<Extra...>::call_guard>;
-        const named_function* const known = remember_function(name, {all, sizeof...(Args)});
         made = nanobind::cpp_function<Target>(lending<guard>(std::forward<Fn>(fn), signature, known),
                                               without_guard(extra)...);
     } else {
         made = nanobind::cpp_function<Target>(std::forward<Fn>(fn), extra...);
     }
-    hook_function(made.ptr(), before, {all, sizeof...(Args)}, needed_hooking<Args...>);
+    hook_function(made.ptr(), before, known, needed_hooking<Args...>);
     return made;
 }
 

@@ -64,7 +64,7 @@ inline tenon::numpy_array<float, 2> impossible(std::int64_t n) { return tensor::
 inline tenon::numpy_array<double, 2> numpy_moved() {
     tensor gone = tensor::own(counted(3)).value();
     const tensor taken = std::move(gone);
-    return std::move(gone);
+    return gone;
 }
 
 inline std::optional<tenon::numpy_array<float, 1>> maybe_numpy(std::int64_t n) {
