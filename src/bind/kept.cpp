@@ -72,7 +72,8 @@ inline void remember(held& memory, PyObject* made) noexcept {
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is taken over
 TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source, argument* lender) noexcept try {
-    if (memory.get() == nullptr && lender != nullptr && PyCapsule_CheckExact(source))
+    const bool is_lent = memory.get() == nullptr && lender != nullptr && source != nullptr;
+    if (is_lent && PyCapsule_CheckExact(source))
         memory = keep_lent(*lender).keeps;  // the capsule is used up: a Tensor goes back
     if (memory.get() == nullptr) {
         if (source == nullptr) PyErr_SetString(PyExc_RuntimeError, empty_array);

@@ -29,6 +29,8 @@ concept readable_on_the_host = requires(const V v) { v(0); } || requires(const V
 static_assert(!readable_on_the_host<device_view<float, 1>> && !readable_on_the_host<device_view<const void>>);
 static_assert(std::is_same_v<decltype(std::declval<device_view<const float>>().data()), const float*>);
 static_assert(std::is_trivially_copyable_v<device_view<float, 2>>);
+static_assert(std::is_convertible_v<device_view<float, 2>, device_view<const float, 2>> &&
+              !std::is_convertible_v<device_view<const float, 2>, device_view<float, 2>>);
 
 spec on(device where) {
     return {.data = address(0x7f0000001000),
@@ -87,6 +89,15 @@ TEST(DeviceView, HostMemoryIsNotForItUnlessADeviceCanUseIt) {
         ASSERT_TRUE(on_device && on_host) << kind;
         EXPECT_EQ(static_cast<const void*>(on_device->data()), static_cast<const void*>(on_host->data()));
     }
+}
+
+TEST(DeviceView, MayAlsoOnlyRead) {
+    const auto t = made(on({dc::cuda, 0}));
+    const auto v = device_view<float, 2>::from(t);
+    ASSERT_TRUE(v) << v.error();
+    const device_view<const float, 2> read = *v;
+    EXPECT_EQ(read.data(), v->data());
+    EXPECT_EQ(to_ints(read.shape()), (ints{2, 3}));
 }
 
 TEST(DeviceView, StreamToLaunchOn) {

@@ -1,6 +1,7 @@
 // tenon/tensor/device_view.hpp: a typed, borrowed window on memory of a device: to launch on, never to read.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 
@@ -24,6 +25,13 @@ public:
     }
     /// Without the checks of `from`: for whoever has made them. Host memory is a device's too, then.
     [[nodiscard]] static device_view over(const tensor_ref& t) noexcept { return device_view(t); }
+
+    /// Whoever may write may also only read. (A template, as that of `view`.)
+    template <std::same_as<const T> U>
+        requires(!std::is_const_v<T>)
+    operator device_view<U, Rank>() const noexcept {
+        return device_view<const T, Rank>::over(tensor_);
+    }
 
     /// A device address, or the opaque handle on devices that have those (then `byte_offset` is not applied).
     [[nodiscard]] T* data() const noexcept {
