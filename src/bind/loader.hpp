@@ -106,8 +106,9 @@ struct loader {
         keep_alive nothing;
         std::optional<tensor> shown;
         if (!tensor::keep(*a.found_, nothing, shown)) throw std::bad_alloc();
+        // NOLINTNEXTLINE(bugprone-unchecked-optional-access): `keep` has filled it
         auto made = std::make_unique<held>(std::move(*shown));
-        made->is_itself = !PyCapsule_CheckExact(a.source_);  // that is used up
+        made->is_itself = a.source_ == nullptr || !PyCapsule_CheckExact(a.source_);  // that is used up
         made->is_kept = false;
         if (place.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))
             return *made.release();

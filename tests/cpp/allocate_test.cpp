@@ -159,7 +159,7 @@ TEST(Allocate, OutlivesMoves) {
     std::memset(t->data(), 1, 64);
     std::vector<tenon::tensor> held;
     held.push_back(std::move(*t));
-    for (int i = 0; i < 5; ++i) held.push_back(std::move(*allocate<int>(16)));
+    for (int i = 0; i < 5; ++i) held.push_back(*allocate<int>(16));
     EXPECT_EQ(static_cast<const int*>(held[0].data())[15], 0x01010101);
 }
 

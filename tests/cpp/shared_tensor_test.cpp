@@ -77,10 +77,12 @@ TEST(SharedTensor, CopiesComeAndGoOnAnyThread) {
     {
         const shared_tensor a = counted(releases);
         std::vector<std::thread> threads;
+        threads.reserve(4);
         for (int n = 0; n < 4; ++n) {
             threads.emplace_back([a] {
                 for (int k = 0; k < 1000; ++k) {
-                    const shared_tensor copy = a;
+                    shared_tensor copy;
+                    copy = a;
                     EXPECT_EQ(copy->size(), 6);
                 }
             });

@@ -379,9 +379,9 @@ def test_managed_memory_goes_with_the_device(saxpy, cupy):
 def test_what_does_not_fit_together_is_refused(saxpy, torch):
     np = pytest.importorskip("numpy")
     x = torch.ones(3, device="cuda")
-    with pytest.raises(BufferError, match=r"tensor 2: device: .*\(got cpu, expected cuda:0\)"):
+    with pytest.raises(BufferError, match=r"argument 'y': device: .*\(got cpu, expected cuda:0\)"):
         saxpy.saxpy(1, x, np.ones(3, np.float32))
-    with pytest.raises(BufferError, match=r"tensor 1: device: .*\(got cpu, expected cuda:0\)"):
+    with pytest.raises(BufferError, match=r"argument .x.: device: .*\(got cpu, expected cuda:0\)"):
         saxpy.saxpy_into(1, torch.ones(3), x)
     with pytest.raises(ValueError, match="x has 3 elements and y has 2"):
         saxpy.saxpy(1, x, x[:2])

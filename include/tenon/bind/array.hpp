@@ -271,6 +271,7 @@ public:
     array() noexcept
         : array(bind::found{bind::no_elements(rank, wanted.type.value_or(tenon::dtype{})).address()}) {}
     array(const array& other) : array(other.share()) {}
+    // NOLINTNEXTLINE(performance-noexcept-move-constructor): what is lent is kept, which takes memory
     array(array&& other) : array() {
         if (other.lender_ != nullptr && !other.lender_->is_result(this))
             *this = std::as_const(other);  // what moves it away may outlive the call

@@ -110,7 +110,7 @@ template <class T>
     static_assert(!std::is_lvalue_reference_v<T>,
                   "an array that names its library is returned by value; a class that keeps a tensor "
                   "returns t.share() as one");
-    return std::move(value).to_python();
+    return std::forward<T>(value).to_python();
 }
 
 /// Throws `std::invalid_argument` unless the array that was given has the shape of the result.

@@ -36,7 +36,7 @@ namespace detail {
 /// Raises, and says so, when there is no tensor: one that was never given memory, or was moved from. It has
 /// no axes, and not the one element that such a tensor has.
 [[nodiscard]] inline bool refuse_nothing(const tensor_ref& t) noexcept {
-    if (t.ndim() != 0 || t.size() != 0) [[likely]]
+    if (t.ndim() != 0 || !t.empty()) [[likely]]
         return false;
     raise(refused("", "the tensor is empty: nothing was put into it, or it was moved away"), "tenon: ");
     return true;

@@ -15,6 +15,8 @@
 #include <tenon/bind/nanobind.hpp>
 #include <tenon/memory/copy.hpp>
 
+// NOLINTBEGIN(performance-unnecessary-value-param): parameters as authors write them
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -378,3 +380,5 @@ NB_MODULE(bound_ndarray_nanobind, m) {
     bind_results(m);
     bind_classes(m);
 }
+
+// NOLINTEND(performance-unnecessary-value-param)
