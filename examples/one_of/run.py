@@ -35,7 +35,7 @@ def main():
         print(f"PyTorch  {y}")
     if jax := installed("jax"):
         jax.config.update("jax_platforms", "cpu")  # the function works in host memory
-        y = one_of.unit(jax.numpy.array([0.0, 2.0]))
+        y = one_of.unit(jax.numpy.array([0.0, 2.0], dtype="float32"))
         assert isinstance(y, jax.Array) and y.dtype == "float32" and y.tolist() == [0, 1]
         print(f"JAX      {y}")
 

@@ -47,7 +47,7 @@ TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const 
 // --- arrays as objects ------------------------------------------------------------------------------------
 
 /// The object that shows this memory, borrowed; null when there is none, or it shows other memory by now.
-[[nodiscard]] inline PyObject* object_of(held& memory, PyObject* source) noexcept {
+[[nodiscard]] inline PyObject* object_showing(held& memory, PyObject* source) noexcept {
     if (!memory.is_kept && memory.is_itself) return source;  // lent, until the call ends
     PyObject* object = nullptr;
     if (memory.is_itself) {
@@ -80,7 +80,7 @@ TENON_INLINE PyObject* array_to_python(holder memory, PyObject* source, argument
         return py::ref::borrow(source).release();
     }
     held& here = *memory.get();
-    if (PyObject* const object = object_of(here, source)) return py::ref::borrow(object).release();
+    if (PyObject* const object = object_showing(here, source)) return py::ref::borrow(object).release();
     if (here.memory.is_number()) return number_to_python(here.memory);
     const bool is_last = here.holders.load(std::memory_order_acquire) == 1;
     if (is_last && !here.is_itself && source != nullptr) return py::to_python(std::move(here.memory), source);
