@@ -68,17 +68,17 @@ TENON_INLINE bool raise_noted(const char* function, std::span<const parameter> p
 /// Functions that stand in front of a binder's own, one for each of those: what they are called with goes to
 /// `Around`, the binder's function first. A binder has a handful for all the functions it makes, so a few
 /// places do; when there are more, the rest keep their own messages.
-template <auto Around, class Original>
+template <auto Around, std::size_t Places, class Original>
 class stand_ins;
-template <auto Around, class... Args>
-class stand_ins<Around, PyObject* (*)(Args...)> {
+template <auto Around, std::size_t Places, class... Args>
+class stand_ins<Around, Places, PyObject* (*)(Args...)> {
     using function = PyObject* (*)(Args...);
 
 public:
     /// What to call instead of `original`: `original` itself when it is a stand-in already.
     [[nodiscard]] static function in_front_of(function original) noexcept {
         if (original == nullptr || is_one(original)) return original;
-        for (std::size_t i = 0; i < places; ++i) {
+        for (std::size_t i = 0; i < Places; ++i) {
             function none = nullptr;
             if (originals[i].compare_exchange_strong(none, original) || none == original) return all[i];
         }
@@ -91,11 +91,10 @@ private:
     static PyObject* call(Args... args) {
         return Around(originals[I].load(std::memory_order_relaxed), args...);
     }
-    static constexpr std::size_t places = 8;
-    TENON_PRIVATE static inline std::atomic<function> originals[places]{};
+    TENON_PRIVATE static inline std::atomic<function> originals[Places]{};
     TENON_PRIVATE static inline constexpr auto all = []<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<function, places>{&call<I>...};
-    }(std::make_index_sequence<places>{});
+        return std::array<function, Places>{&call<I>...};
+    }(std::make_index_sequence<Places>{});
 };
 
 struct named_function {
@@ -134,11 +133,12 @@ struct function_registry {
     /// Adds an overload to those of `before`, of which `made` has `total` in all.
     void add(PyObject* made, PyObject* before, std::size_t total, const overload& parameters) {
         const std::scoped_lock lock(mutex);
-        std::vector<overload> all;
-        if (total > 1) all = std::exchange(at(before).overloads, {});
-        // Those that were defined where these headers had not been included, and are nobody's to explain.
-        if (all.size() + 1 < total) all.insert(all.begin(), total - 1 - all.size(), overload());
-        all.push_back(parameters);
+        std::vector<overload> known_before;
+        if (total > 1) known_before = std::exchange(at(before).overloads, {});
+        // First those that were defined where these headers had not been included, and are nobody's to explain.
+        std::vector<overload> all(total > known_before.size() ? total - 1 - known_before.size() : 0);
+        for (overload& one : known_before) add_overload(all, std::move(one));
+        add_overload(all, overload(parameters));
         at(made).overloads = std::move(all);
     }
     [[nodiscard]] TENON_PRIVATE static function_registry& here() {
@@ -171,8 +171,9 @@ TENON_INLINE void name_argument(const py::python_error& e, const char* function,
     const unsigned at = argument_about(why, arguments, count);
     if (at >= parameters.size()) return;
     const py::ref unnamed = py::pending_exception();  // aside: asking for names may run code
-    std::string text = function != nullptr && *function != '\0' ? std::string(function) + "(): " : "";
-    text += "argument " + quoted(name_of(parameters, at));
+    const bool is_nameless = function == nullptr || *function == '\0';
+    std::string text = sentence({is_nameless ? "" : function, is_nameless ? "" : "(): ", "argument ",
+                               quoted(name_of(parameters, at))});
     why.which = 0;  // the name says it
     if (why.code == errc::not_taken) {
         text += " has the wrong dtype: ";
@@ -180,7 +181,7 @@ TENON_INLINE void name_argument(const py::python_error& e, const char* function,
     } else {
         text += ": ";
     }
-    text += why.message() + " (" + type_name(arguments[at].ours->source()) + ")";
+    append(text, {why.message(), " (", type_name(arguments[at].ours->source()), ")"});
     if (PyErr_Occurred() == nullptr) py::raise(why.code, text);
 } catch (...) {
     py::raise_caught();
@@ -257,7 +258,7 @@ TENON_HOT inline PyObject* explained_vectorcall(vectorcallfunc original, PyObjec
     return result;
 }
 template <bool KeepsNotes>
-using function_stand_ins = stand_ins<&explained_vectorcall<KeepsNotes>, vectorcallfunc>;
+using function_stand_ins = stand_ins<&explained_vectorcall<KeepsNotes>, 6, vectorcallfunc>;
 
 /// The same of what is called with a tuple and a dict.
 TENON_COLD inline void explain_slow_call(PyObject* self, PyObject* args, PyObject* keywords) noexcept try {
@@ -283,6 +284,8 @@ TENON_HOT inline PyObject* explained_slow_call(PyCFunctionWithKeywords original,
         explain_slow_call(self, args, keywords);
     return result;
 }
+/// pybind11 calls all of its functions by one, up to 3.0.
+using slow_stand_ins = stand_ins<&explained_slow_call, 2, PyCFunctionWithKeywords>;
 
 [[nodiscard]] inline hooking hooking_of(PyObject* callable) noexcept {
     const auto function = PyVectorcall_Function(callable);
@@ -309,10 +312,10 @@ TENON_INLINE void hook_function(PyObject* made, PyObject* before, const named_fu
 }
 
 /// A stand-in takes the place of a definition's function. False when one is there already.
-template <auto Around, class Original>
+template <class StandIns, class Original>
 [[nodiscard]] bool stand_before(PyMethodDef& definition) noexcept {
     const auto old = reinterpret_cast<Original>(reinterpret_cast<void (*)()>(definition.ml_meth));
-    const Original made = stand_ins<Around, Original>::in_front_of(old);
+    const Original made = StandIns::in_front_of(old);
     definition.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(made));
     return made != old;
 }
@@ -323,9 +326,9 @@ TENON_INLINE bool hook_definition(PyMethodDef& definition, overload_lister liste
     constexpr int slow = METH_VARARGS | METH_KEYWORDS;
     // The fast kind is called as by vectorcall, but for the sign of a number that is never negative.
     if ((definition.ml_flags & fast) == fast)
-        return stand_before<&explained_vectorcall<true>, vectorcallfunc>(definition);
+        return stand_before<function_stand_ins<true>, vectorcallfunc>(definition);
     if ((definition.ml_flags & slow) == slow)
-        return stand_before<&explained_slow_call, PyCFunctionWithKeywords>(definition);
+        return stand_before<slow_stand_ins, PyCFunctionWithKeywords>(definition);
     return false;
 }
 

@@ -14,7 +14,8 @@ TENON_INLINE std::string annotation_of(const parameter_type& type) {
     std::string out;
     for (unsigned i = 0; i < type.count; ++i)
         out.append(i == 0 ? "" : " | ").append(annotation_of(*type.specs[i]));
-    return type.accepts_none ? out + " | None" : out;
+    if (type.accepts_none) out += " | None";
+    return out;
 }
 
 TENON_INLINE loading load_text(PyObject* obj, std::string_view& out) noexcept {
@@ -96,7 +97,7 @@ struct function_record {
             if constexpr (std::is_same_v<V, bool>) {
                 return v ? "True" : "False";
             } else if constexpr (std::is_integral_v<V>) {
-                return std::to_string(v);
+                return sentence({v});
             } else if constexpr (std::is_same_v<V, double>) {
                 char* const text = PyOS_double_to_string(v, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
                 std::string out = text != nullptr ? text : "...";
@@ -122,17 +123,21 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
     for (const parameter& p : parameters) {
         const bool has_default = p.value.index() != 0;
         const std::size_t at = made->parameters.size();
-        bare += std::string(", ") + p.name + (has_default ? "=" + shown(p.value) : "");
-        full += (full.empty() ? "" : ", ") + std::string(p.name) + ": " + annotations[at] +
-                (has_default ? " = " + shown(p.value) : "");
+        append(bare, {", ", p.name});
+        append(full, {full.empty() ? "" : ", ", p.name, ": ", annotations[at]});
+        if (has_default) {
+            const std::string value = shown(p.value);
+            append(bare, {"=", value});
+            append(full, {" = ", value});
+        }
         const auto kept = [&](const char* text) { return made->texts.emplace_back(text).c_str(); };
         made->parameters.push_back({.name = kept(p.name), .type = types[at], .has_default = has_default});
         const auto* const text = std::get_if<const char*>(&p.value);
         made->defaults.push_back(text != nullptr ? kept(*text) : p.value);
     }
-    made->doc =
-        made->name + "($module" + bare + ")\n--\n\n" + made->name + "(" + full + ") -> " + annotations.back();
-    if (doc != nullptr && *doc != '\0') made->doc += std::string("\n\n") + doc;
+    made->doc = sentence({made->name, "($module", bare, ")\n--\n\n", made->name, "(", full, ") -> ",
+                        annotations.back()});
+    if (doc != nullptr && *doc != '\0') append(made->doc, {"\n\n", doc});
     return {made->name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made->doc.c_str()};
 }
 
@@ -144,14 +149,14 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
     for (std::size_t i = 0; i < parameters.size() && problem.empty(); ++i) {
         if (out[i] != nullptr) continue;
         if (!parameters[i].has_default) {
-            problem = "argument " + bind::quoted(parameters[i].name) + " is missing";
+            problem = sentence({"argument ", bind::quoted(parameters[i].name), " is missing"});
             break;
         }
         made[i] = default_object(function.defaults[i]);
         out[i] = made[i].get();
         if (out[i] == nullptr) return false;
     }
-    if (!problem.empty()) PyErr_SetString(PyExc_TypeError, (function.name + "(): " + problem).c_str());
+    if (!problem.empty()) PyErr_SetString(PyExc_TypeError, sentence({function.name, "(): ", problem}).c_str());
     return problem.empty();
 } catch (...) {
     raise_caught();
@@ -171,9 +176,9 @@ TENON_INLINE void raise_refused(const function_record& function, std::size_t ind
     const std::string& annotation = function.annotations[index];
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
-    const std::string text = function.name + "(): argument '" + asked.name + "' does not fit: expected " +
-                             annotation + ", got " + bind::type_name(obj) +
-                             (is_out_of_range ? " out of its range" : "");
+    const std::string text =
+        sentence({function.name, "(): argument '", asked.name, "' does not fit: expected ", annotation, ", got ",
+                bind::type_name(obj), is_out_of_range ? " out of its range" : ""});
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, text.c_str());
 } catch (...) {
     raise_caught();

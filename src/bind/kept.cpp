@@ -24,7 +24,7 @@ inline constexpr const char* empty_array =
 TENON_INLINE found allocate_like(PyObject* like, const tensor_ref& known, const axes& shape, dtype type,
                                  const request& wanted) {
     if (py::attached_thread_state() == nullptr)
-        throw std::runtime_error(std::string("tenon: empty_like") + py::needs_gil);
+        throw std::runtime_error(sentence({"tenon: empty_like", py::needs_gil}));
     if (like == nullptr) throw std::runtime_error(empty_array);
     if (known.is_number()) return keep_memory(new_number(type, shape), like, 0, false);
     auto made = py::empty_like(like, shape, type, &known);

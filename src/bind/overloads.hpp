@@ -47,16 +47,16 @@ struct call_arguments {
     }
     if (next < given.positional && !takes_rest) {
         const Py_ssize_t takes = next - skipped;
-        return "takes " + std::to_string(takes) + " positional argument" + (takes == 1 ? "" : "s") +
-               ", got " + std::to_string(given.positional - skipped);
+        return sentence({"takes ", takes, " positional argument", takes == 1 ? "" : "s", ", got ",
+                       given.positional - skipped});
     }
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
         const std::string_view name = given.keyword(k);
         std::size_t at = 0;
         while (at < parameters.size() && (parameters[at].stars != 0 || name_of(parameters, at) != name)) ++at;
         if (at == parameters.size() && takes_names) continue;
-        if (at == parameters.size()) return "has no argument " + quoted(name);
-        if (places[at] != nullptr) return "got two values for argument " + quoted(name);
+        if (at == parameters.size()) return sentence({"has no argument ", quoted(name)});
+        if (places[at] != nullptr) return sentence({"got two values for argument ", quoted(name)});
         places[at] = given.values[given.positional + k];
     }
     return {};
@@ -71,9 +71,9 @@ struct call_arguments {
         const parameter& p = parameters[i];
         if (p.stars != 0 || (values[i] == nullptr && p.has_default)) continue;
         if (values[i] == Py_None && p.accepts_none) continue;
-        const std::string name = name_of(parameters, i), who = "argument " + quoted(name);
+        const std::string name = name_of(parameters, i), who = sentence({"argument ", quoted(name)});
         if (values[i] == nullptr)
-            out.text = who + " is missing";
+            out.text = sentence({who, " is missing"});
         else if (is_ours(p))
             out = notes.why_not(values[i], *p.type, {who, name, all});
         if (!out.text.empty() || PyErr_Occurred() != nullptr) return out;
@@ -93,7 +93,7 @@ struct listed_overloads {
         function = message.substr(0, head);
         is_constructor = message.substr(head).starts_with("(): incompatible constructor arguments. ");
         message = message.substr(0, message.find("\n\nInvoked with"));
-        const auto mark = [](std::size_t n) { return "\n    " + std::to_string(n) + ". "; };
+        const auto mark = [](std::size_t n) { return sentence({"\n    ", n, ". "}); };
         std::size_t at = message.find(mark(1));
         for (std::size_t n = 1; at != std::string_view::npos; ++n) {
             message.remove_prefix(at + mark(n).size());
@@ -114,7 +114,7 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
 [[nodiscard]] inline bool raise_for_one(std::string_view function, refusal&& why) {
     if (why.text.empty()) return false;
     // The binders leave the functions behind properties nameless.
-    raise_refusal((function.empty() ? "" : std::string(function) + "(): ") + why.text, std::move(why.cause));
+    raise_refusal(sentence({function, function.empty() ? "" : "(): ", why.text}), std::move(why.cause));
     return true;
 }
 
@@ -138,16 +138,15 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
         concerns_arrays = concerns_arrays || std::ranges::any_of(known[i], is_ours);
         if (count == 1) return raise_for_one(listed.function, std::move(why));
         is_complete = is_complete && !why.text.empty();
-        list += "\n    " + std::to_string(i + 1) + ". ";
-        if (listed.signatures[i].starts_with('(')) list += listed.function;  // pybind11 leaves it out
-        list += std::string(listed.signatures[i]) + "\n       " +
-                (why.text.empty() ? "the arguments do not fit" : why.text);
+        const std::string_view signature = listed.signatures[i];
+        const bool is_nameless = signature.starts_with('(');  // pybind11's are
+        if (why.text.empty()) why.text = "the arguments do not fit";
+        append(list, {"\n    ", i + 1, ". ", is_nameless ? listed.function : "", signature, "\n       ", why.text});
         if (!cause) cause = std::move(why.cause);
     }
     // Of overloads without arrays only their number and names are known: that is all, or it is the binder's.
     if (!concerns_arrays && !is_complete) return false;
-    raise_refusal(std::string(listed.function) + "(): no overload takes these arguments:" + list,
-                  std::move(cause));
+    raise_refusal(sentence({listed.function, "(): no overload takes these arguments:", list}), std::move(cause));
     return true;
 }
 

@@ -7,8 +7,9 @@ namespace tenon::bind {
 /// "(2, 3)", "(4,)": a shape as Python shows it.
 [[nodiscard]] inline std::string shown(extents shape) {
     std::string out = "(";
-    for (std::size_t i = 0; i < shape.size(); ++i) out += (i != 0 ? ", " : "") + std::to_string(shape[i]);
-    return out + (shape.size() == 1 ? ",)" : ")");
+    for (std::size_t i = 0; i < shape.size(); ++i) append(out, {i != 0 ? ", " : "", shape[i]});
+    out += shape.size() == 1 ? ",)" : ")";
+    return out;
 }
 
 /// Raises ValueError for the first two that do not go together, and throws.
@@ -17,10 +18,10 @@ namespace tenon::bind {
         for (std::size_t i = 0; i < n; ++i) {
             if (broadcast_shape(*all[i].ref, *all[n].ref)) continue;
             py::raise(errc::mismatched,
-                      "tenon: arguments " + std::to_string(all[i].place) + " and " +
-                          std::to_string(all[n].place) + " have shapes that do not broadcast: " +
-                          shown(all[i].ref->shape()) + " and " + shown(all[n].ref->shape()) +
-                          "; axes are matched from the last on: each pair must be equal, or one of them 1");
+                      sentence({"tenon: arguments ", all[i].place, " and ", all[n].place,
+                              " have shapes that do not broadcast: ", shown(all[i].ref->shape()), " and ",
+                              shown(all[n].ref->shape()),
+                              "; axes are matched from the last on: each pair must be equal, or one of them 1"}));
             throw py::python_error();
         }
     }

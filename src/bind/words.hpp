@@ -105,7 +105,7 @@ inline void add_note(note_ptr made, const parameter_type& type) noexcept {
     if (full.find('.') != std::string::npos || (py::as_type(type)->tp_flags & Py_TPFLAGS_HEAPTYPE) == 0)
         return full;
     const std::string module = text_or("", py::ref::take(py::call::attr(type.get(), "__module__")));
-    return module.empty() || module == "builtins" ? full : module + "." + full;
+    return module.empty() || module == "builtins" ? full : sentence({module, ".", full});
 }
 
 /// "'x'": text as Python shows it, on one line, and not to its first NUL alone.
@@ -139,23 +139,25 @@ inline void add_note(note_ptr made, const parameter_type& type) noexcept {
         if (i != 0) out += " or ";
         out += type.specs != nullptr ? type.specs[i]->words : words_of(*type.parts[i]);
     }
-    return type.accepts_none ? out + " or None" : out;
+    if (type.accepts_none) out += " or None";
+    return out;
 }
 
 /// "10, 3".
 [[nodiscard]] inline std::string listed(const axes& numbers) {
     std::string out;
-    for (const std::int64_t n : numbers.values()) out += (out.empty() ? "" : ", ") + std::to_string(n);
+    for (const std::int64_t n : numbers.values()) append(out, {out.empty() ? "" : ", ", n});
     return out;
 }
 
 /// "float64[10, 3] with strides (3, 1), writable, on cpu (numpy.ndarray)".
 [[nodiscard]] inline std::string what_came(const note& n) {
-    std::string out = name(n.dtype) + "[" + listed(n.shape) + "]";
+    std::string out = sentence({name(n.dtype), "[", listed(n.shape), "]"});
     const std::size_t ndim = n.strides.size();
-    if (ndim > 0) out += " with strides (" + listed(n.strides) + (ndim == 1 ? ",)" : ")");
-    return out + (n.read_only ? ", read-only" : ", writable") + ", on " + name(n.device) + " (" +
-           type_name(n.object.get()) + ")";
+    if (ndim > 0) append(out, {" with strides (", listed(n.strides), ndim == 1 ? ",)" : ")"});
+    append(out, {n.read_only ? ", read-only" : ", writable", ", on ", name(n.device), " (",
+                 type_name(n.object.get()), ")"});
+    return out;
 }
 
 /// What is wrong with the argument, by the field that `check` found at fault; and what it should become, for
@@ -166,16 +168,16 @@ struct verdict {
 [[nodiscard]] inline verdict verdict_of(const error& e, const request& wanted, const std::string& array) {
     const std::string_view field = e.field;
     if (field == "dtype")
-        return {"has the wrong dtype", "convert it to " + name(wanted.type.value_or(dtype{}))};
+        return {"has the wrong dtype", sentence({"convert it to ", name(wanted.type.value_or(dtype{}))})};
     if (field == "ndim") return {"has the wrong number of axes", "reshape it"};
     if (field == "shape")
-        return {"has the wrong extent on axis " + std::to_string(e.axis), "pass one of that shape"};
+        return {sentence({"has the wrong extent on axis ", e.axis}), "pass one of that shape"};
     if (field == "device") {
         return {"is on the wrong device",
                 wanted.kind > abi::device_code::cpu ? "move it to that device" : "move it to the CPU"};
     }
     if (field == "flags") return {"is read-only", "pass a writable copy"};
-    if (field == "data") return {"is not aligned", "try tenon.asdlpack(" + array + ", copy=True)"};
+    if (field == "data") return {"is not aligned", sentence({"try tenon.asdlpack(", array, ", copy=True)"})};
     if (field != "strides") return {"does not fit", "pass a writable copy"};
     if (wanted.order == memory_order::any) return {"has elements that share memory", "pass a writable copy"};
     return {"has the wrong memory order",
@@ -188,11 +190,11 @@ struct verdict {
     // A conversion would drop the imaginary part without a word: whoever means it says so.
     const bool has_imaginary = std::string_view(n.fault.field) == "dtype" && n.dtype.is_complex() &&
                                wanted.type && !wanted.type->is_complex();
-    const std::string array = name + (has_imaginary ? ".real" : "");
+    const std::string array = sentence({name, has_imaginary ? ".real" : ""});
     const bool is_real_part = has_imaginary && wanted.type->code == abi::type_code::float_ &&
                               n.dtype.bits == 2U * wanted.type->bits;
     const std::string way = is_real_part ? array : py::remedy_for(n.object.get(), array, wanted, n.fault);
-    return way.empty() ? plain : "try " + way;
+    return way.empty() ? plain : sentence({"try ", way});
 }
 
 /// A sentence, and the exception it has the reason from, if any.
@@ -205,7 +207,7 @@ struct refusal {
 [[nodiscard]] inline std::string name_of(std::span<const parameter> parameters, std::size_t i) {
     if (parameters[i].name != nullptr) return parameters[i].name;
     const bool has_self = parameters[0].name != nullptr && parameters[0].name == std::string_view("self");
-    return "arg" + std::to_string(i - (has_self ? 1U : 0U));
+    return sentence({"arg", i - (has_self ? 1U : 0U)});
 }
 
 /// What a sentence is about.
@@ -215,9 +217,9 @@ struct subject {
     std::span<const parameter> parameters{};  ///< those of the function
 
     /// How a sentence begins that goes on with what is wrong.
-    [[nodiscard]] std::string beginning() const { return who + (name.ends_with(']') ? ", " : " "); }
+    [[nodiscard]] std::string beginning() const { return sentence({who, name.ends_with(']') ? ", " : " "}); }
     [[nodiscard]] subject item(const std::string& where) const {
-        return {who + ", item " + where, name + "[" + where + "]", parameters};
+        return {sentence({who, ", item ", where}), sentence({name, "[", where, "]"}), parameters};
     }
 };
 
@@ -251,10 +253,9 @@ struct subject {
 [[nodiscard]] inline std::string words_of(const related_axis& other, const subject& about) {
     std::string who;
     if (other.argument < about.parameters.size())
-        who = "argument " + quoted(name_of(about.parameters, other.argument));
-    return " (" + std::string(other.name) + " = " + std::to_string(other.extent) + ", as " +
-           (who == about.who || who.empty() ? "it" : who) + " has on axis " + std::to_string(other.axis) +
-           ")";
+        who = sentence({"argument ", quoted(name_of(about.parameters, other.argument))});
+    if (who == about.who || who.empty()) who = "it";
+    return sentence({" (", other.name, " = ", other.extent, ", as ", who, " has on axis ", other.axis, ")"});
 }
 
 /// A note in words.
@@ -266,19 +267,20 @@ struct subject {
     parameter_type asked = *n.type;
     asked.accepts_none = false;
     const auto begin = [&](const std::string& problem) {
-        out.text = about.beginning() + problem + ": expected " + words_of(asked);
+        out.text = sentence({about.beginning(), problem, ": expected ", words_of(asked)});
     };
     if (n.exception) {
         begin("was refused");
-        out.text += ", got " + type_name(n.object.get()) + ": " + text_of_exception(n.exception.get());
+        append(out.text, {", got ", type_name(n.object.get()), ": ", text_of_exception(n.exception.get())});
         out.cause = py::ref::borrow(n.exception.get());
     } else if (n.number != nullptr) {
         begin("is not taken");
-        out.text += ", got " + type_name(n.object.get()) + ": " + n.number;
+        append(out.text, {", got ", type_name(n.object.get()), ": ", n.number});
     } else if (!n.is_array) {
         begin("is not an array");
-        out.text += ", got " + type_name(n.object.get()) + "; try numpy.asarray(" + about.name +
-                    (wanted.type ? ", '" + tenon::name(*wanted.type) + "')" : ")");
+        append(out.text, {", got ", type_name(n.object.get()), "; try numpy.asarray(", about.name});
+        if (wanted.type) append(out.text, {", '", tenon::name(*wanted.type), "'"});
+        out.text += ')';
     } else {
         const std::string_view field = n.fault.field;
         const verdict found = verdict_of(n.fault, wanted, about.name);
@@ -286,13 +288,12 @@ struct subject {
         if (field == "device" && wanted.space == memory_space::host && wanted.kind < 0)
             out.text += n.spec->converting != conversions::none ? ", in host memory" : " in host memory";
         if (!n.related.name.empty()) out.text += words_of(n.related, about);
-        out.text += ", got " + what_came(n);
+        append(out.text, {", got ", what_came(n)});
         if (field == "data") {
             const std::uint32_t least = is_of_set ? n.dtype.alignment() : 1U;
-            out.text += " at " + std::to_string(n.fault.got) + " bytes past a multiple of " +
-                        std::to_string(std::max(least, wanted.alignment));
+            append(out.text, {" at ", n.fault.got, " bytes past a multiple of ", std::max(least, wanted.alignment)});
         }
-        out.text += "; " + advice(n, wanted, about.name, found.advice);
+        append(out.text, {"; ", advice(n, wanted, about.name, found.advice)});
     }
     if (PyErr_Occurred() != nullptr) return {};
     return out;
@@ -326,7 +327,7 @@ public:
         if (type.kind == parameter_kind::one_of) return why_not_one_of(obj, type, about);
         if (type.parts != nullptr) return why_not_container(obj, type, about);
         if (obj == Py_None)
-            return {about.beginning() + "is None: expected " + words_of(type) + "; pass an array"};
+            return {sentence({about.beginning(), "is None: expected ", words_of(type), "; pass an array"})};
         const note* const noted = *find_note(notes_, type, obj);
         refusal out = noted != nullptr ? in_words(*noted, about) : refusal();
         if (consumes_) const note_ptr told = take_note(notes_, type, obj);
@@ -344,23 +345,23 @@ private:
         const py::ref items = !is_mapping ? items_of(obj) : pairs ? items_of(pairs.get()) : py::ref();
         if (!items) {
             if (!py::forget_answer()) return {};
-            return {about.who + " is not a " + (is_mapping ? "dict" : "list") +
-                    " of arrays: expected each to be " + words_of(*type.parts[0]) + ", got " +
-                    type_name(obj)};
+            return {sentence({about.who, " is not a ", is_mapping ? "dict" : "list",
+                            " of arrays: expected each to be ", words_of(*type.parts[0]), ", got ",
+                            type_name(obj)})};
         }
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         if (is_tuple && count != type.count) {
-            return {about.who + " has the wrong length: expected " + std::to_string(type.count) +
-                    " items, got " + std::to_string(count)};
+            return {sentence({about.who, " has the wrong length: expected ", type.count, " items, got ", count})};
         }
         for (Py_ssize_t i = 0; i < count; ++i) {
             PyObject* item = PyTuple_GET_ITEM(items.get(), i);
-            std::string where = std::to_string(i);
+            std::string where = sentence({i});
             if (is_mapping) {
                 PyObject* const key = PyTuple_GET_ITEM(item, 0);
                 const char* const text = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
                 PyErr_Clear();
-                if (text == nullptr) return {about.who + " has a key that is no text: got " + type_name(key)};
+                if (text == nullptr)
+                    return {sentence({about.who, " has a key that is no text: got ", type_name(key)})};
                 where = quoted(text);
                 item = PyTuple_GET_ITEM(item, 1);
             }
@@ -371,7 +372,8 @@ private:
         for (const note* n = notes_; n != nullptr; n = n->next)
             for (unsigned i = 0; i < type.count; ++i)
                 if (n->type == type.parts[i])
-                    return in_words(*n, {about.who + ", an item", about.name + "[...]", about.parameters});
+                    return in_words(*n, {sentence({about.who, ", an item"}), sentence({about.name, "[...]"}),
+                                         about.parameters});
         return {};
     }
     /// What speaks against the first of several kinds of parameter that the object may have been meant for,

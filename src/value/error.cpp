@@ -1,7 +1,7 @@
 // src/value/error.cpp: errors made, and as sentences.
 #include <tenon/value/dtype_names.hpp>
 #include <tenon/value/error.hpp>
-#include "../standard.hpp"
+#include "sentence.hpp"
 
 namespace tenon {
 
@@ -63,29 +63,29 @@ TENON_COLD TENON_INLINE error out_of_memory(const char* field) noexcept {
 
 TENON_COLD TENON_INLINE std::string error::message() const {
     std::string out = field;
-    if (axis >= 0) out.append(1, '[').append(std::to_string(axis)).append(1, ']');
+    if (axis >= 0) append(out, {"[", axis, "]"});
     if (!out.empty()) out += ": ";
-    if (which != 0) out.insert(0, "tensor " + std::to_string(which) + ": ");
+    if (which != 0) out = sentence({"tensor ", which, ": ", out});
     out += problem;
     const auto spelled = [this](std::int64_t value) {
         if (detail == detail_kind::devices) return name(std::bit_cast<device>(value));
         if (detail == detail_kind::dtypes)
             return name(std::bit_cast<dtype>(static_cast<std::uint32_t>(value)));
-        if (detail != detail_kind::got_hex) return std::to_string(value);
+        if (detail != detail_kind::got_hex) return sentence({value});
         char digits[16];
         const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
-        return "0x" + std::string(digits, end);
+        return sentence({"0x", std::string_view(digits, end)});
     };
     if (detail == detail_kind::types) {
         const auto came = std::bit_cast<dtype>(static_cast<std::uint32_t>(got));
-        out.append(" ").append(names_of(types, wanted)).append(", got ").append(name(came));
+        append(out, {" ", names_of(types, wanted), ", got ", name(came)});
     } else if (detail != detail_kind::none) {
-        out.append(" (got ").append(spelled(got));
+        append(out, {" (got ", spelled(got)});
         if (detail != detail_kind::got && detail != detail_kind::got_hex)
-            out.append(", expected ").append(spelled(wanted));
+            append(out, {", expected ", spelled(wanted)});
         out += ')';
     }
-    if (advice != nullptr) out.append("; ").append(advice);
+    if (advice != nullptr) append(out, {"; ", advice});
     return out;
 }
 

@@ -1,22 +1,20 @@
 // src/value/names.cpp: element types and devices by name.
 #include <tenon/value/device.hpp>
 #include <tenon/value/dtype_names.hpp>
-#include "../standard.hpp"
+#include "sentence.hpp"
 
 namespace tenon {
 
 TENON_COLD TENON_INLINE std::string name(dtype t) {
     if (const dtype_entry* e = find_dtype(t)) return std::string(e->name);
-    return "dtype(code=" + std::to_string(t.code) + ", bits=" + std::to_string(t.bits) +
-           ", lanes=" + std::to_string(t.lanes) + ")";
+    return sentence({"dtype(code=", t.code, ", bits=", t.bits, ", lanes=", t.lanes, ")"});
 }
 
 TENON_COLD TENON_INLINE std::string name(device d) {
     if (d == device{}) return "cpu";
-    std::string kind = "device(" + std::to_string(d.type) + ")";
     for (const auto& e : detail::device_table)
-        if (e.type == d.type) kind = std::string(e.name);
-    return kind + ":" + std::to_string(d.id);
+        if (e.type == d.type) return sentence({e.name, ":", d.id});
+    return sentence({"device(", d.type, "):", d.id});
 }
 
 TENON_INLINE std::optional<device> device_from_name(std::string_view text) noexcept {

@@ -11,7 +11,7 @@ TENON_COLD inline int report(const error& e, void* context, set_error_fn set_err
                              : e.code == errc::malformed ? "ValueError"
                                                          : "BufferError";
     try {
-        const std::string text = "tenon: " + e.message();
+        const std::string text = sentence({"tenon: ", e.message()});
         set_error(context, kind, text.c_str());
     } catch (...) {
         set_error(context, kind, "tenon: the tensor cannot be allocated");

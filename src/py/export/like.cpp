@@ -128,11 +128,10 @@ namespace detail {
         return true;
     const library_row& library = *plan.library;
     if (!library.immutable) {
-        const std::string who(library.name);
-        raise(errc::refused, "tenon: " + who +
-                                 " does not take this tensor: its complex numbers are not aligned to " +
-                                 std::to_string(library.alignment_of_complex128) + " bytes, as " + who +
-                                 " reads them; make a copy of it");
+        raise(errc::refused,
+              sentence({"tenon: ", library.name, " does not take this tensor: its complex numbers are not aligned to ",
+                      library.alignment_of_complex128, " bytes, as ", library.name,
+                      " reads them; make a copy of it"}));
         return false;
     }
     if (library.from_capsule && !t.is_c_contiguous()) return true;  // it refuses that itself
@@ -235,7 +234,7 @@ TENON_INLINE PyObject* to_library(tensor&& t, std::string_view library) noexcept
     if (row == nullptr || !row->makes_arrays()) {
         std::string known = "memoryview";
         for (const library_row& each : known_libraries)
-            if (each.makes_arrays()) known += ", " + std::string(each.name);
+            if (each.makes_arrays()) append(known, {", ", each.name});
         PyErr_Format(PyExc_ValueError, "tenon: to_library makes no arrays of '%s'; there are %s",
                      std::string(library).c_str(), known.c_str());
         return nullptr;

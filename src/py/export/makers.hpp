@@ -63,11 +63,11 @@ struct library_function {
     const ref label = space ? ref::take(call::attr(space.get(), "__name__")) : ref();
     const char* const text = label && PyUnicode_Check(label.get()) ? PyUnicode_AsUTF8(label.get()) : nullptr;
     ref function = text != nullptr ? ref::take(call::attr(space.get(), name)) : ref();
-    if (function) return {std::move(function), std::string("namespace ") + text + "." + name};
+    if (function) return {std::move(function), sentence({"namespace ", text, ".", name})};
     if (!forget_answer()) return {};
     const ref type = class_of(like);
     const std::string package = defining_package(as_type(type));
-    return package.empty() || package == "builtins" ? library_function{} : function_at(package + "." + name);
+    return package.empty() || package == "builtins" ? library_function{} : function_at(sentence({package, ".", name}));
 }
 
 /// Whether the type itself has a function `from_dlpack`.

@@ -15,7 +15,7 @@ TENON_INLINE const tensor_ref* admit_described(PyObject* self, const tensor_info
     if (ok) ok = room.admit({info.to_abi(), info.flags(), {abi::dlpack_major, abi::dlpack_minor}});
     if (ok) room.set_stream(info.stream());
     if (ok) return &room;
-    return raise(ok.error(), std::string("tenon: describe() of '") + Py_TYPE(self)->tp_name + "': ");
+    return raise(ok.error(), sentence({"tenon: describe() of '", Py_TYPE(self)->tp_name, "': "}));
 } catch (...) {
     raise_caught();
     return nullptr;

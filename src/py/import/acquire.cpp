@@ -5,7 +5,7 @@ namespace tenon::py::detail {
 
 TENON_INLINE void raise_unmet(const error& e, PyObject* obj) noexcept try {
     if (attached_thread_state() == nullptr) return raise_detached();
-    raise(e, "tenon: " + refusals::type_name(obj) + ": ");
+    raise(e, sentence({"tenon: ", refusals::type_name(obj), ": "}));
 } catch (...) {
     PyErr_NoMemory();
 }

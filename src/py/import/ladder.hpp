@@ -147,19 +147,19 @@ public:
     TENON_COLD void raise_for(PyObject* obj, bool told_elsewhere) const noexcept try {
         std::string list;
         for (const answer& each : all()) {
-            list += std::string("\n  ") + each.asked->name + ": ";
+            append(list, {"\n  ", each.asked->name, ": "});
             list += each.why() != nullptr ? each.why()->message() : each.asked->absent;
         }
-        std::string reason = "cannot take a tensor from " + type_name(obj);
+        std::string reason = sentence({"cannot take a tensor from ", type_name(obj)});
         if (!first()) reason += ": it speaks no tensor protocol; pass an array, a DLPack capsule or a buffer";
-        raise(first() ? first()->code : errc::not_an_array, "tenon: " + reason + ". Tried:" + list);
+        raise(first() ? first()->code : errc::not_an_array, sentence({"tenon: ", reason, ". Tried:", list}));
         note_parts(reason, told_elsewhere);
     } catch (...) {
         PyErr_NoMemory();
     }
 
     static std::string type_name(PyObject* obj) {
-        return std::string("'") + Py_TYPE(obj)->tp_name + "' object";
+        return sentence({"'", Py_TYPE(obj)->tp_name, "' object"});
     }
 
 private:

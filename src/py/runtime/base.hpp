@@ -14,6 +14,7 @@
 #include "../../tensor/managed.hpp"
 #include "../../tensor/shared_owner.hpp"
 #include "../../value/formats.hpp"
+#include "../../value/sentence.hpp"
 #include "../../value/number.hpp"
 
 namespace tenon::py {

@@ -21,7 +21,7 @@ TENON_COLD TENON_INLINE std::nullptr_t raise(errc code, const std::string& messa
 }
 
 TENON_COLD TENON_INLINE std::nullptr_t raise(const error& e, std::string_view prefix) noexcept try {
-    return raise(e.code, std::string(prefix) + e.message());
+    return raise(e.code, sentence({prefix, e.message()}));
 } catch (...) {
     detail::raise_attached([] { PyErr_NoMemory(); });
     return nullptr;
