@@ -7,7 +7,7 @@
 #include <tenon/abi/arrow.hpp>
 #include <tenon/tensor/validate.hpp>
 #include <tenon/value/dtype_names.hpp>
-#include "../standard.hpp"
+#include "../tensor/ranges.hpp"
 #include "metadata.hpp"
 
 namespace tenon::arrow {
@@ -72,8 +72,8 @@ TENON_PRIVATE inline constexpr refused_format refused_formats[] = {
 [[nodiscard]] inline error format_refused(std::string_view format) noexcept {
     if (format.empty()) return malformed("format", "it is empty");
     // A time zone may be any text.
-    const auto is_text = [](char c) { return c >= ' ' && c <= '~'; };
-    if (!format.starts_with("ts") && !std::ranges::all_of(format, is_text))
+    const auto is_no_text = [](char c) { return c < ' ' || c > '~'; };
+    if (!format.starts_with("ts") && is_any(format, is_no_text))
         return malformed("format", "it is not text");
     for (const refused_format& f : refused_formats)
         if (is_among(f.formats, format)) return refused("format", f.problem).with_advice(f.advice);
@@ -82,9 +82,9 @@ TENON_PRIVATE inline constexpr refused_format refused_formats[] = {
 }
 
 [[nodiscard]] inline const dtype_entry* find_arrow_format(std::string_view format) noexcept {
-    const auto& table = detail::dtype_table;
-    const auto found = std::ranges::find(table, format, &dtype_entry::arrow_format);
-    return found != table.end() && !format.empty() ? &*found : nullptr;
+    for (const dtype_entry& one : detail::dtype_table)
+        if (one.arrow_format == format && !format.empty()) return &one;
+    return nullptr;
 }
 
 /// A list of the format "+w:N".

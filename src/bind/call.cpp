@@ -84,7 +84,7 @@ public:
         }
         return original;
     }
-    [[nodiscard]] static bool is_one(function f) noexcept { return std::ranges::find(all, f) != all.end(); }
+    [[nodiscard]] static bool is_one(function f) noexcept { return is_any(all, [&](function one) { return one == f; }); }
 
 private:
     template <std::size_t I>

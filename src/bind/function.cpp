@@ -78,38 +78,27 @@ struct function_record {
 };
 
 /// A default value as an object. Null with an exception set on failure.
-// NOLINTNEXTLINE(bugprone-exception-escape): a variant of numbers is never without a value
 [[nodiscard]] inline ref default_object(const parameter::default_value& value) noexcept {
-    return ref::take(std::visit(
-        []<class V>(const V& v) -> PyObject* {
-            if constexpr (std::is_arithmetic_v<V> || std::is_same_v<V, const char*>)
-                return bind::to_object(v);
-            else
-                return ref::borrow(Py_None).release();
-        },
-        value));
+    if (const auto* truth = std::get_if<bool>(&value)) return ref::take(bind::to_object(*truth));
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return ref::take(bind::to_object(*number));
+    if (const auto* number = std::get_if<std::uint64_t>(&value)) return ref::take(bind::to_object(*number));
+    if (const auto* number = std::get_if<double>(&value)) return ref::take(bind::to_object(*number));
+    if (const auto* text = std::get_if<const char*>(&value)) return ref::take(bind::to_object(*text));
+    return ref::borrow(Py_None);
 }
 
-/// A default value as Python shows it.
+/// A default value as Python shows it. No Python is needed: tables of methods may be made before it runs.
 [[nodiscard]] inline std::string shown(const parameter::default_value& value) {
-    return std::visit(
-        []<class V>(const V& v) -> std::string {
-            if constexpr (std::is_same_v<V, bool>) {
-                return v ? "True" : "False";
-            } else if constexpr (std::is_integral_v<V>) {
-                return sentence({v});
-            } else if constexpr (std::is_same_v<V, double>) {
-                char* const text = PyOS_double_to_string(v, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
-                std::string out = text != nullptr ? text : "...";
-                PyMem_Free(text);
-                return out;
-            } else if constexpr (std::is_same_v<V, const char*>) {
-                return bind::quoted(v);
-            } else {
-                return "None";
-            }
-        },
-        value);
+    if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "True" : "False";
+    if (const auto* number = std::get_if<std::int64_t>(&value)) return sentence({*number});
+    if (const auto* number = std::get_if<std::uint64_t>(&value)) return sentence({*number});
+    if (const auto* text = std::get_if<const char*>(&value)) return bind::quoted(*text);
+    const auto* const number = std::get_if<double>(&value);
+    if (number == nullptr) return "None";
+    char* const text = PyOS_double_to_string(*number, 'r', 0, Py_DTSF_ADD_DOT_0, nullptr);
+    std::string out = text != nullptr ? text : "...";
+    PyMem_Free(text);
+    return out;
 }
 
 TENON_INLINE PyMethodDef define_function(const function_record*& known, const char* name,

@@ -135,7 +135,7 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
         refusal why{place(given, known[i], values.data(), skipped), {}};
         if (why.text.empty()) why = why_not_values(notes, known[i], values.data(), known[i]);
         if (PyErr_Occurred() != nullptr) return true;  // Ctrl-C meanwhile: that is what is to be told
-        concerns_arrays = concerns_arrays || std::ranges::any_of(known[i], is_ours);
+        concerns_arrays = concerns_arrays || is_any(known[i], is_ours);
         if (count == 1) return raise_for_one(listed.function, std::move(why));
         is_complete = is_complete && !why.text.empty();
         const std::string_view signature = listed.signatures[i];

@@ -37,7 +37,7 @@ TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_r
 }
 
 TENON_INLINE void check_out(const tensor_ref& given, const axes& wanted) {
-    if (std::ranges::equal(given.shape(), wanted.values()) && !wanted.is_too_long()) return;
+    if (is_same(given.shape(), wanted.values()) && !wanted.is_too_long()) return;
     throw std::invalid_argument(sentence({"tenon: the array given for the result has the shape [",
                                         listed(axes(given.shape())), "], and the result the shape [",
                                         listed(wanted), "]"}));

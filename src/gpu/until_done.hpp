@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../memory/blocking.hpp"
-#include "../standard.hpp"
+#include "../tensor/ranges.hpp"
 #include "stream_order.hpp"
 
 namespace tenon::gpu {
@@ -31,7 +31,7 @@ inline int is_any_captured_here(abi::dl_device where) noexcept {
 
 [[nodiscard]] inline bool is_capture_going_on(const driver& d, device where) noexcept {
     if (capture_of(d, default_stream(where)) != capture::none) return true;
-    return std::ranges::any_of(capture_questions, [&](const auto& place) {
+    return is_any(capture_questions, [&](const auto& place) {
         const capture_question ask = place.load();
         return ask != nullptr && ask(where.to_abi()) != 0;
     });

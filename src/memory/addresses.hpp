@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
-#include "../standard.hpp"
+#include "../tensor/ranges.hpp"
 
 #if defined(__linux__)
 #include <sys/uio.h>
@@ -41,15 +41,16 @@ template <std::size_t Size>
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> map(std::fopen("/proc/self/maps", "re"),
                                                               &std::fclose);
     if (map == nullptr) return true;
-    std::ptrdiff_t missing = std::ranges::count_if(addresses, [](const void* a) { return a != nullptr; });
+    std::ptrdiff_t missing = 0;
+    for (const void* const address : addresses) missing += address != nullptr ? 1 : 0;
     std::uintptr_t from = 0, to = 0;
     char may_execute = '-';
     while (missing > 0 &&  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the kernel's
            std::fscanf(map.get(), "%" SCNxPTR "-%" SCNxPTR " %*2c%c%*[^\n]", &from, &to, &may_execute) == 3) {
-        missing -= std::ranges::count_if(addresses, [&](const void* address) {
+        for (const void* const address : addresses) {
             const auto at = reinterpret_cast<std::uintptr_t>(address);
-            return address != nullptr && may_execute == 'x' && at >= from && at < to;
-        });
+            missing -= address != nullptr && may_execute == 'x' && at >= from && at < to ? 1 : 0;
+        }
     }
     return missing == 0;
 #else

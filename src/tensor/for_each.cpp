@@ -1,6 +1,6 @@
 // src/tensor/for_each.cpp: in what order a loop walks several windows, and what their shapes broadcast to.
 #include <tenon/tensor/for_each.hpp>
-#include "../standard.hpp"
+#include "ranges.hpp"
 
 namespace tenon::detail {
 
@@ -140,7 +140,7 @@ public:
             axes_.extents[axes_.rank] = 1;
             std::fill_n(steps_of(axes_.rank), count_, axes_.rank == 0 ? 1 : 0);
         }
-        axes_.is_plain = std::all_of(steps_, steps_ + count_, [](std::int64_t step) { return step == 1; });
+        axes_.is_plain = !is_any(extents(steps_, count_), [](std::int64_t step) { return step != 1; });
         axes_.repeats = !axes_.is_plain && axes_.extents[0] >= worth_repeating;
         for (std::size_t n = 0; n < count_; ++n)
             axes_.repeats = axes_.repeats && (steps_[n] == 1 || (steps_[n] == 0 && !windows[n].is_written));
@@ -185,7 +185,7 @@ TENON_INLINE result<void> plan_loop(const walked* windows, std::size_t count, bo
     if (!ok) return ok;
     const extents full = broadcasts ? wide.values() : windows[0].shape;
     axes.rank = 0;
-    if (std::find(full.begin(), full.end(), 0) != full.end()) return {};
+    if (has_zero(full)) return {};
     std::size_t leading = 0;
     while (leading + 1 < count && !windows[leading].is_written) ++leading;
     if (!windows[leading].is_written) leading = 0;

@@ -1,6 +1,6 @@
 // src/tensor/request.cpp: what a tensor lacks of what was asked, in an error each.
 #include <tenon/tensor/request.hpp>
-#include "../standard.hpp"
+#include "ranges.hpp"
 
 namespace tenon::detail {
 
@@ -10,7 +10,7 @@ TENON_INLINE error dtype_unmet(dtype got, dtype wanted) noexcept {
 TENON_INLINE result<void> check_types(const tensor_ref& t, std::span<const dtype> types,
                                       bool is_read_here) noexcept {
     const dtype got = t.dtype();
-    if (std::find(types.begin(), types.end(), got) == types.end())
+    if (!is_any(types, [&](dtype one) { return one == got; }))
         return not_taken("what is needed is", types.data(), types.size(), got);
     if (is_read_here && !t.empty() && !t.is_aligned_to(got.alignment()))
         return alignment_unmet(t, got.alignment());

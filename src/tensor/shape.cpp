@@ -1,6 +1,6 @@
 // src/tensor/shape.cpp: whether elements of a layout may share memory.
 #include <tenon/tensor/shape.hpp>
-#include "../standard.hpp"
+#include "ranges.hpp"
 
 namespace tenon {
 
@@ -10,15 +10,17 @@ TENON_INLINE bool may_overlap(extents shape, extents strides) noexcept {
     };
     std::array<axis, static_cast<std::size_t>(max_rank)> axes;
     std::size_t n = 0;
-    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return false;
+    if (has_zero(shape)) return false;
     for (std::size_t i = 0; i < shape.size(); ++i) {
         if (shape[i] == 1) continue;
         if (strides[i] == 0 || strides[i] == std::numeric_limits<std::int64_t>::min() || n == axes.size())
             return true;
-        axes[n++] = {shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
+        // Sorted, the smallest step first.
+        axis next{shape[i], strides[i] < 0 ? -strides[i] : strides[i]};
+        for (std::size_t k = 0; k < n; ++k)
+            if (next.step < axes[k].step) std::swap(next, axes[k]);
+        axes[n++] = next;
     }
-    std::sort(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(n),
-              [](const axis& a, const axis& b) { return a.step < b.step; });
     std::int64_t covered = 0;  // the highest offset the faster axes reach
     for (std::size_t i = 0; i < n; ++i) {
         if (axes[i].step <= covered) return true;

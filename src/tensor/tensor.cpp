@@ -1,7 +1,7 @@
 // src/tensor/tensor.cpp: how a tensor comes to own what it shows, and shares it.
 #include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include "../standard.hpp"
+#include "ranges.hpp"
 #include "shared_owner.hpp"
 
 namespace tenon {
@@ -47,7 +47,7 @@ TENON_INLINE result<tensor> tensor::adopt_own(const tensor_info& info, keep_aliv
 
 TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
     const auto is_negative = [](std::int64_t extent) { return extent < 0; };
-    if (shape.is_too_long() || std::ranges::any_of(shape.values(), is_negative)) return {};
+    if (shape.is_too_long() || is_any(shape.values(), is_negative)) return {};
     const auto wanted = element_count(shape.values());
     if (!wanted || *wanted == held) return {};
     return refused("shape", "it does not have as many elements as the vector", *wanted, held);

@@ -1,6 +1,6 @@
 // src/tensor/tensor_info.cpp: what is wrong with a description of memory that its owner made.
 #include <tenon/tensor/tensor_info.hpp>
-#include "../standard.hpp"
+#include "ranges.hpp"
 
 namespace tenon {
 
@@ -20,7 +20,7 @@ TENON_INLINE result<void> tensor_info::check_closely() const noexcept {
         return refused("dtype", "there is no element type of this name")
             .with_advice("use a name like \"float32\" or \"bfloat16\", or a tenon::dtype");
     const std::uintptr_t off = bytes_off_alignment();
-    if (off == 0 || device_.has_opaque_handle() || std::ranges::count(shape(), 0) != 0) return {};
+    if (off == 0 || device_.has_opaque_handle() || has_zero(shape())) return {};
     return malformed("data", "the address is off the alignment of its elements, by bytes",
                      static_cast<std::int64_t>(off));
 }

@@ -13,12 +13,10 @@ public:
     sentence_part(std::string_view text) noexcept : text_(text) {}
     sentence_part(const std::string& text) noexcept : text_(text) {}
     sentence_part(char one) noexcept : digits_{one}, text_(digits_, 1) {}
-    sentence_part(std::int64_t number) noexcept
-        : text_(digits_, static_cast<std::size_t>(
-                             std::to_chars(digits_, std::end(digits_), number).ptr - digits_)) {}
-    sentence_part(unsigned number) noexcept : sentence_part(static_cast<std::int64_t>(number)) {}
-    sentence_part(int number) noexcept : sentence_part(static_cast<std::int64_t>(number)) {}
-    sentence_part(std::size_t number) noexcept : sentence_part(static_cast<std::int64_t>(number)) {}
+    sentence_part(std::int64_t number) noexcept { write(number); }
+    sentence_part(std::uint64_t number) noexcept { write(number); }
+    sentence_part(unsigned number) noexcept { write(static_cast<std::int64_t>(number)); }
+    sentence_part(int number) noexcept { write(static_cast<std::int64_t>(number)); }
     // NOLINTEND(google-explicit-constructor)
     sentence_part(const sentence_part&) = delete;  // it may point into itself
     sentence_part& operator=(const sentence_part&) = delete;
@@ -26,6 +24,12 @@ public:
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
 private:
+    template <class Number>
+    void write(Number number) noexcept {
+        char* const end = std::to_chars(digits_, std::end(digits_), number).ptr;
+        text_ = {digits_, static_cast<std::size_t>(end - digits_)};
+    }
+
     char digits_[20]{};
     std::string_view text_;
 };

@@ -18,7 +18,7 @@ inline void raise_reported(void*, const char* kind, const char* message) noexcep
 /// Whether an allocator gave what it was asked for: row-major memory, which whoever fills it relies on.
 [[nodiscard]] inline bool is_as_planned(const tensor_ref& got, const tensor_ref& planned) noexcept {
     return got.dtype() == planned.dtype() && !got.is_read_only() && got.is_c_contiguous() &&
-           std::ranges::equal(got.shape(), planned.shape());
+           is_same(got.shape(), planned.shape());
 }
 
 [[nodiscard]] inline std::optional<tensor> allocate_by_table(

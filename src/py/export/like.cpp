@@ -19,8 +19,8 @@ namespace detail {
                       there.byte_offset == t.byte_offset() && dtype(there.dtype) == t.dtype() &&
                       device(there.device) == t.device() && managed->flags == t.flags() &&
                       (count == 0 || (there.strides != nullptr &&
-                                      std::ranges::equal(extents(there.shape, count), t.shape()) &&
-                                      std::ranges::equal(extents(there.strides, count), t.strides())));
+                                      is_same(extents(there.shape, count), t.shape()) &&
+                                      is_same(extents(there.strides, count), t.strides())));
     return same ? managed : nullptr;
 }
 
@@ -108,8 +108,8 @@ namespace detail {
     const bool asked = borrow(owner, {}, [&](const tensor_ref& now) {
         stream = now.stream();
         same = now.data() == t.data() && now.dtype() == t.dtype() && now.device() == t.device() &&
-               now.is_read_only() == t.is_read_only() && std::ranges::equal(now.shape(), t.shape()) &&
-               std::ranges::equal(now.strides(), t.strides());
+               now.is_read_only() == t.is_read_only() && is_same(now.shape(), t.shape()) &&
+               is_same(now.strides(), t.strides());
     });
     if (!asked) (void)forget_answer();
     // Its library goes on working on its own stream.

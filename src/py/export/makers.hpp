@@ -82,7 +82,7 @@ struct library_function {
 /// expects NumPy's.
 [[nodiscard]] inline bool shows_memory_alone(const type_plan& plan, const interpreter& names) noexcept {
     const auto declares = [&](std::initializer_list<PyObject*> any_of) {
-        return std::ranges::any_of(any_of, [&](PyObject* name) {
+        return is_any(any_of, [&](PyObject* name) {
             return static_cast<bool>(ref::take(call::type_attr(plan.type, name)));
         });
     };

@@ -84,7 +84,9 @@ TENON_INLINE PyObject* make_tensor_type(const char* type_name, std::span<const P
         {Py_tp_getset, properties},
         {Py_tp_members, members},
     };
-    std::ranges::copy(more, std::ranges::find(slots, 0, &PyType_Slot::slot));  // what is left ends the list
+    PyType_Slot* end = slots;  // what is left ends the list
+    while (end->slot != 0) ++end;
+    for (const PyType_Slot& one : more) *end++ = one;
     PyType_Spec spec = {
         type_name,
         sizeof(tensor_object),

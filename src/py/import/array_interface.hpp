@@ -151,7 +151,7 @@ struct interface_description {
         if (count != rank) return malformed("strides", "there is not one for each axis", count);
         if (auto ok = check_steps({shape, n}, bytes, parsed.type.itemsize()); !ok) return ok;
         const int shift = step_shift(parsed.type.itemsize());
-        std::ranges::transform(bytes, bytes + n, shape + n, [&](std::int64_t step) { return step >> shift; });
+        for (std::size_t i = 0; i < n; ++i) shape[n + i] = bytes[i] >> shift;
     } else {
         fill_row_major({shape, n}, shape + n);
     }

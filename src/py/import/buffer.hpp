@@ -27,7 +27,7 @@ namespace tenon::py {
 /// along an axis of one element or in an empty array.
 template <class Int>
 [[nodiscard]] result<void> check_steps(extents shape, const Int* bytes, std::int64_t itemsize) noexcept {
-    if (std::ranges::find(shape, 0) != shape.end()) return {};
+    if (has_zero(shape)) return {};
     for (std::size_t i = 0; i < shape.size(); ++i) {
         if (shape[i] <= 1 || (bytes[i] & (itemsize - 1)) == 0) continue;
         return refused("strides", "the step in bytes is not a multiple of the element size", bytes[i],

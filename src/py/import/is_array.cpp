@@ -32,7 +32,7 @@ namespace detail {
         {plan.arrow_device_array, here.arrow_device_array},
         {plan.arrow_stream, here.arrow_stream},
     };
-    return std::ranges::any_of(protocols, [&](const auto& protocol) {
+    return is_any(protocols, [&](const auto& protocol) {
         return PyErr_Occurred() == nullptr && has_protocol(obj, plan, protocol.first, protocol.second);
     });
 }

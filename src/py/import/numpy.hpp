@@ -45,11 +45,12 @@ TENON_PRIVATE inline constexpr inexpressible_type inexpressible_types[] = {
 /// know more.
 TENON_COLD [[nodiscard]] inline std::optional<error> inexpressible(const numpy_abi::descriptor* d) noexcept {
     if (d->byteorder == numpy_abi::swapped_order) return format_error("dtype", format_fault::byte_swapped);
-    const auto* const row = std::ranges::find(inexpressible_types, d->type_num, &inexpressible_type::number);
-    const bool is_known = row != std::end(inexpressible_types) &&
-                          (row->problem != elements_are_long || sizeof(long double) != sizeof(double));
-    if (!is_known) return std::nullopt;
-    return refused("dtype", row->problem).with_advice(row->advice);
+    for (const inexpressible_type& row : inexpressible_types) {
+        if (row.number != d->type_num) continue;
+        if (row.problem == elements_are_long && sizeof(long double) == sizeof(double)) break;
+        return refused("dtype", row.problem).with_advice(row.advice);
+    }
+    return std::nullopt;
 }
 
 /// Reads the struct of an array whose elements are of a type that is known, and keeps nothing. Runs no code

@@ -28,7 +28,7 @@ TENON_COLD [[nodiscard]] inline bool is_asked_by_guarded_library() noexcept {
     const char* const text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
     PyErr_Clear();
     const std::string_view module = text != nullptr ? text : "";
-    return std::ranges::any_of(known_libraries, [&](const library_row& row) {
+    return is_any(known_libraries, [&](const library_row& row) {
         return row.guarded && row.name == module.substr(0, module.find('.'));
     });
 }

@@ -320,7 +320,7 @@ with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
                 heard[k][told[k] ? 1 : 0] = true;
             }
         }
-        return std::ranges::all_of(heard, [](const auto& both) { return both[0] && both[1]; });
+        return !is_any(heard, [](const auto& both) { return !both[0] || !both[1]; });
     }
 
     TENON_PRIVATE static inline constinit std::atomic<const torch_library*> found_{nullptr};
