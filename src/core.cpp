@@ -16,6 +16,7 @@
 #include "tensor/request.cpp"
 #include "tensor/shape.cpp"
 #include "tensor/shared_tensor.cpp"
+#include "tensor/tensor_info.cpp"
 #include "tensor/validate.cpp"
 #include "value/error.cpp"
 #include "value/names.cpp"
@@ -23,4 +24,3 @@
 #include "for_size_end.hpp"
 
 #include "tensor/tensor.cpp"
-#include "tensor/tensor_info.cpp"

@@ -1,7 +1,8 @@
 // src/python.cpp: the engine's half for modules of Python's, in one piece: compiled once in each module.
 //
-// All of it is compiled for size, but for the path of every argument (acquire.cpp), that of every capsule
-// (capsule.cpp), and what these are made of (the two headers, and these of the standard library).
+// All of it is compiled for size, but for the path of every argument (acquire.cpp), those of every capsule
+// (capsule.cpp) and of PyTorch's results (by_table.cpp), and what these are made of (the two headers, and
+// these of the standard library).
 #include <array>
 #include <atomic>
 #include <optional>
@@ -34,6 +35,7 @@
 #include "py/export/dlpack.cpp"
 #include "py/export/empty_like.cpp"
 #include "py/export/exchange_table.cpp"
+#include "py/export/like.cpp"
 #include "py/export/number.cpp"
 #include "py/export/producer.cpp"
 #include "py/export/tensor_type.cpp"
@@ -45,6 +47,6 @@
 
 #include "for_size_end.hpp"  // NOLINT(readability-duplicate-include)
 
+#include "py/export/by_table.cpp"
 #include "py/export/capsule.cpp"
-#include "py/export/like.cpp"
 #include "py/import/acquire.cpp"

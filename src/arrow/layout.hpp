@@ -73,8 +73,7 @@ TENON_PRIVATE inline constexpr refused_format refused_formats[] = {
     if (format.empty()) return malformed("format", "it is empty");
     // A time zone may be any text.
     const auto is_no_text = [](char c) { return c < ' ' || c > '~'; };
-    if (!format.starts_with("ts") && is_any(format, is_no_text))
-        return malformed("format", "it is not text");
+    if (!format.starts_with("ts") && is_any(format, is_no_text)) return malformed("format", "it is not text");
     for (const refused_format& f : refused_formats)
         if (is_among(f.formats, format)) return refused("format", f.problem).with_advice(f.advice);
     return refused("format", "it is none of the Arrow formats known here")

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tenon/tensor/validate.hpp>
-#include "../standard.hpp"
+#include "../value/digits.hpp"
 
 namespace tenon::arrow {
 
@@ -52,14 +52,6 @@ struct extension {
         if (texts[0] == "ARROW:extension:metadata") found.parameters = texts[1];
     }
     return found;
-}
-
-/// The number that a text begins with, taken off it; negative when there is none, or it is too large.
-[[nodiscard]] inline std::int64_t take_number(std::string_view& text) noexcept {
-    std::uint64_t number = 0;
-    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return fault == std::errc{} ? static_cast<std::int64_t>(number) : -1;
 }
 
 /// As much of JSON as an extension's parameters need: an object, some members of which list integers.

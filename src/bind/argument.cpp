@@ -128,8 +128,8 @@ TENON_INLINE conversion_hook set_conversion_hook(conversion_hook hook) noexcept 
 
 TENON_INLINE void warn_of_conversion(const conversion& c) {
     if (py::attached_thread_state() == nullptr) return py::detail::raise_detached();
-    const std::string text =
-        sentence({"tenon: an argument of type ", bind::type_name(c.from), " was copied to become ", c.expected});
+    const std::string text = sentence(
+        {"tenon: an argument of type ", bind::type_name(c.from), " was copied to become ", c.expected});
     if (PyErr_Occurred() != nullptr) return;
     foreign_code([&] { return PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1); });
 }

@@ -84,7 +84,9 @@ public:
         }
         return original;
     }
-    [[nodiscard]] static bool is_one(function f) noexcept { return is_any(all, [&](function one) { return one == f; }); }
+    [[nodiscard]] static bool is_one(function f) noexcept {
+        return is_any(all, [&](function one) { return one == f; });
+    }
 
 private:
     template <std::size_t I>
@@ -135,7 +137,8 @@ struct function_registry {
         const std::scoped_lock lock(mutex);
         std::vector<overload> known_before;
         if (total > 1) known_before = std::exchange(at(before).overloads, {});
-        // First those that were defined where these headers had not been included, and are nobody's to explain.
+        // First those that were defined where these headers had not been included, and are nobody's to
+        // explain.
         std::vector<overload> all(total > known_before.size() ? total - 1 - known_before.size() : 0);
         for (overload& one : known_before) add_overload(all, std::move(one));
         add_overload(all, overload(parameters));
@@ -173,7 +176,7 @@ TENON_INLINE void name_argument(const py::python_error& e, const char* function,
     const py::ref unnamed = py::pending_exception();  // aside: asking for names may run code
     const bool is_nameless = function == nullptr || *function == '\0';
     std::string text = sentence({is_nameless ? "" : function, is_nameless ? "" : "(): ", "argument ",
-                               quoted(name_of(parameters, at))});
+                                 quoted(name_of(parameters, at))});
     why.which = 0;  // the name says it
     if (why.code == errc::not_taken) {
         text += " has the wrong dtype: ";

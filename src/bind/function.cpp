@@ -124,8 +124,8 @@ TENON_INLINE PyMethodDef define_function(const function_record*& known, const ch
         const auto* const text = std::get_if<const char*>(&p.value);
         made->defaults.push_back(text != nullptr ? kept(*text) : p.value);
     }
-    made->doc = sentence({made->name, "($module", bare, ")\n--\n\n", made->name, "(", full, ") -> ",
-                        annotations.back()});
+    made->doc = sentence(
+        {made->name, "($module", bare, ")\n--\n\n", made->name, "(", full, ") -> ", annotations.back()});
     if (doc != nullptr && *doc != '\0') append(made->doc, {"\n\n", doc});
     return {made->name.c_str(), call, METH_FASTCALL | METH_KEYWORDS, made->doc.c_str()};
 }
@@ -145,7 +145,8 @@ TENON_INLINE bool place_arguments(const function_record& function, PyObject* con
         out[i] = made[i].get();
         if (out[i] == nullptr) return false;
     }
-    if (!problem.empty()) PyErr_SetString(PyExc_TypeError, sentence({function.name, "(): ", problem}).c_str());
+    if (!problem.empty())
+        PyErr_SetString(PyExc_TypeError, sentence({function.name, "(): ", problem}).c_str());
     return problem.empty();
 } catch (...) {
     raise_caught();
@@ -166,8 +167,8 @@ TENON_INLINE void raise_refused(const function_record& function, std::size_t ind
     const bool is_out_of_range =
         (annotation.starts_with("int") || annotation.starts_with("float")) && PyLong_CheckExact(obj);
     const std::string text =
-        sentence({function.name, "(): argument '", asked.name, "' does not fit: expected ", annotation, ", got ",
-                bind::type_name(obj), is_out_of_range ? " out of its range" : ""});
+        sentence({function.name, "(): argument '", asked.name, "' does not fit: expected ", annotation,
+                  ", got ", bind::type_name(obj), is_out_of_range ? " out of its range" : ""});
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_TypeError, text.c_str());
 } catch (...) {
     raise_caught();

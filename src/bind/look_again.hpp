@@ -36,11 +36,11 @@ enum class sight : unsigned char {
 TENON_COLD inline void raise_changed(PyObject* obj, bool is_lent) noexcept try {
     const std::string text =
         sentence({"tenon: an argument (", type_name(obj),
-                is_lent ? ") changed while the function ran, before it was kept"
-                        : ") changed while the other arguments were read",
-                ": its memory, shape or element type is another now; ",
-                is_lent ? "keep it before anything else runs"
-                        : "convert the other arguments before the call, or pass a copy"});
+                  is_lent ? ") changed while the function ran, before it was kept"
+                          : ") changed while the other arguments were read",
+                  ": its memory, shape or element type is another now; ",
+                  is_lent ? "keep it before anything else runs"
+                          : "convert the other arguments before the call, or pass a copy"});
     if (PyErr_Occurred() == nullptr) PyErr_SetString(PyExc_RuntimeError, text.c_str());
 } catch (...) {
     py::raise_caught();

@@ -48,7 +48,7 @@ struct call_arguments {
     if (next < given.positional && !takes_rest) {
         const Py_ssize_t takes = next - skipped;
         return sentence({"takes ", takes, " positional argument", takes == 1 ? "" : "s", ", got ",
-                       given.positional - skipped});
+                         given.positional - skipped});
     }
     for (Py_ssize_t k = 0; k < given.keywords(); ++k) {
         const std::string_view name = given.keyword(k);
@@ -141,12 +141,14 @@ inline void raise_refusal(const std::string& sentence, py::ref cause) noexcept {
         const std::string_view signature = listed.signatures[i];
         const bool is_nameless = signature.starts_with('(');  // pybind11's are
         if (why.text.empty()) why.text = "the arguments do not fit";
-        append(list, {"\n    ", i + 1, ". ", is_nameless ? listed.function : "", signature, "\n       ", why.text});
+        append(list,
+               {"\n    ", i + 1, ". ", is_nameless ? listed.function : "", signature, "\n       ", why.text});
         if (!cause) cause = std::move(why.cause);
     }
     // Of overloads without arrays only their number and names are known: that is all, or it is the binder's.
     if (!concerns_arrays && !is_complete) return false;
-    raise_refusal(sentence({listed.function, "(): no overload takes these arguments:", list}), std::move(cause));
+    raise_refusal(sentence({listed.function, "(): no overload takes these arguments:", list}),
+                  std::move(cause));
     return true;
 }
 

@@ -13,10 +13,10 @@ namespace tenon::bind {
 /// The function's author, not its caller, has to look at it.
 TENON_COLD inline void raise_undeclared(const tensor_ref& made, const declared_result& declared,
                                         const error& unmet) {
-    const std::string text =
-        sentence({"tenon: the function is declared to return ", declared.words, " as ", declared.library,
-                " has it, and returned ", type_and_shape(made), made.is_read_only() ? ", read-only" : "", ", on ",
-                name(made.device()), ", which ", verdict_of(unmet, declared.wanted, "").complaint});
+    const std::string text = sentence({"tenon: the function is declared to return ", declared.words, " as ",
+                                       declared.library, " has it, and returned ", type_and_shape(made),
+                                       made.is_read_only() ? ", read-only" : "", ", on ", name(made.device()),
+                                       ", which ", verdict_of(unmet, declared.wanted, "").complaint});
     PyErr_SetString(PyExc_RuntimeError, text.c_str());
 }
 
@@ -38,9 +38,9 @@ TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_r
 
 TENON_INLINE void check_out(const tensor_ref& given, const axes& wanted) {
     if (is_same(given.shape(), wanted.values()) && !wanted.is_too_long()) return;
-    throw std::invalid_argument(sentence({"tenon: the array given for the result has the shape [",
-                                        listed(axes(given.shape())), "], and the result the shape [",
-                                        listed(wanted), "]"}));
+    throw std::invalid_argument(
+        sentence({"tenon: the array given for the result has the shape [", listed(axes(given.shape())),
+                  "], and the result the shape [", listed(wanted), "]"}));
 }
 
 }  // namespace tenon::bind

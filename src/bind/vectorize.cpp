@@ -17,11 +17,12 @@ namespace tenon::bind {
     for (std::size_t n = 0; n < all.size(); ++n) {
         for (std::size_t i = 0; i < n; ++i) {
             if (broadcast_shape(*all[i].ref, *all[n].ref)) continue;
-            py::raise(errc::mismatched,
-                      sentence({"tenon: arguments ", all[i].place, " and ", all[n].place,
-                              " have shapes that do not broadcast: ", shown(all[i].ref->shape()), " and ",
-                              shown(all[n].ref->shape()),
-                              "; axes are matched from the last on: each pair must be equal, or one of them 1"}));
+            py::raise(
+                errc::mismatched,
+                sentence({"tenon: arguments ", all[i].place, " and ", all[n].place,
+                          " have shapes that do not broadcast: ", shown(all[i].ref->shape()), " and ",
+                          shown(all[n].ref->shape()),
+                          "; axes are matched from the last on: each pair must be equal, or one of them 1"}));
             throw py::python_error();
         }
     }

@@ -291,7 +291,8 @@ struct subject {
         append(out.text, {", got ", what_came(n)});
         if (field == "data") {
             const std::uint32_t least = is_of_set ? n.dtype.alignment() : 1U;
-            append(out.text, {" at ", n.fault.got, " bytes past a multiple of ", std::max(least, wanted.alignment)});
+            append(out.text,
+                   {" at ", n.fault.got, " bytes past a multiple of ", std::max(least, wanted.alignment)});
         }
         append(out.text, {"; ", advice(n, wanted, about.name, found.advice)});
     }
@@ -346,12 +347,13 @@ private:
         if (!items) {
             if (!py::forget_answer()) return {};
             return {sentence({about.who, " is not a ", is_mapping ? "dict" : "list",
-                            " of arrays: expected each to be ", words_of(*type.parts[0]), ", got ",
-                            type_name(obj)})};
+                              " of arrays: expected each to be ", words_of(*type.parts[0]), ", got ",
+                              type_name(obj)})};
         }
         const Py_ssize_t count = PyTuple_GET_SIZE(items.get());
         if (is_tuple && count != type.count) {
-            return {sentence({about.who, " has the wrong length: expected ", type.count, " items, got ", count})};
+            return {
+                sentence({about.who, " has the wrong length: expected ", type.count, " items, got ", count})};
         }
         for (Py_ssize_t i = 0; i < count; ++i) {
             PyObject* item = PyTuple_GET_ITEM(items.get(), i);

@@ -1,5 +1,5 @@
-// src/tensor/ranges.hpp: questions about what is in a range, by plain loops: those of the standard's ranges take
-// the compiler longer than all that is asked.
+// src/tensor/ranges.hpp: questions about what is in a range, by plain loops: those of the standard's ranges
+// take the compiler longer than all that is asked.
 #pragma once
 
 #include <tenon/tensor/shape.hpp>

@@ -1,5 +1,6 @@
 // src/tensor/shared_tensor.cpp: counting the handles that hold a tensor together.
 #include "held.hpp"
+#include "shared_owner.hpp"
 
 namespace tenon {
 
@@ -19,6 +20,21 @@ TENON_INLINE const tensor_ref& detail::shown_by(const held& memory) noexcept { r
 TENON_INLINE result<tensor> detail::share_held(held& memory) noexcept {
     const std::scoped_lock lock(memory.sharing);
     return memory.memory.share();
+}
+
+TENON_INLINE result<tensor> tensor::share() noexcept {
+    keep_alive second;  // empty where there is nothing to keep
+    if (owner_ && !owner_.is(owner_kind::shared)) {
+        auto* const shared = new (std::nothrow) detail::shared_owner;
+        if (shared == nullptr) return out_of_memory("owner");
+        shared->owner = std::move(owner_);
+        owner_ = shared->hold();
+    }
+    if (owner_) second = static_cast<detail::shared_owner*>(owner_.subject())->hold();
+    if (is_copied()) flags_ &= ~abi::flag::is_copied;  // others may be reading them
+    std::optional<tensor> out;
+    if (auto ok = keep(*this, second, out); !ok) return ok.error();
+    return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
 }
 
 }  // namespace tenon

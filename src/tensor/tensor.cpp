@@ -1,10 +1,21 @@
-// src/tensor/tensor.cpp: how a tensor comes to own what it shows, and shares it.
+// src/tensor/tensor.cpp: how a tensor comes to own what it shows.
 #include <tenon/tensor/managed.hpp>
 #include <tenon/tensor/tensor.hpp>
-#include "ranges.hpp"
-#include "shared_owner.hpp"
+#include "../standard.hpp"
 
 namespace tenon {
+
+TENON_INLINE void tensor::steal(tensor& other) noexcept {
+    static_cast<tensor_ref&>(*this) = other;
+    owner_ = std::move(other.owner_);
+    delete[] std::exchange(heap_, std::exchange(other.heap_, nullptr));
+    if (heap_ == nullptr) {
+        std::memcpy(inline_, other.inline_, sizeof inline_);  // all of it: quicker than the right amount
+        shape_ = inline_;
+        strides_ = inline_ + other.ndim_;
+    }
+    static_cast<tensor_ref&>(other) = tensor_ref(nothing{});
+}
 
 TENON_COLD TENON_INLINE result<void> detail::validator::check_whole(const detail::claim& said,
                                                                     std::int64_t* storage,
@@ -45,14 +56,6 @@ TENON_INLINE result<tensor> tensor::adopt_own(const tensor_info& info, keep_aliv
     return made;
 }
 
-TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
-    const auto is_negative = [](std::int64_t extent) { return extent < 0; };
-    if (shape.is_too_long() || is_any(shape.values(), is_negative)) return {};
-    const auto wanted = element_count(shape.values());
-    if (!wanted || *wanted == held) return {};
-    return refused("shape", "it does not have as many elements as the vector", *wanted, held);
-}
-
 TENON_INLINE result<void> tensor::keep(const tensor_ref& checked, keep_alive& owner,
                                        std::optional<tensor>& out) noexcept {
     tensor& made = out.emplace(key{});
@@ -71,21 +74,6 @@ TENON_INLINE result<void> tensor::keep(const tensor_ref& checked, keep_alive& ow
     made.strides_ = storage + checked.ndim_;
     made.owner_ = std::move(owner);
     return {};
-}
-
-TENON_INLINE result<tensor> tensor::share() noexcept {
-    keep_alive second;  // empty where there is nothing to keep
-    if (owner_ && !owner_.is(owner_kind::shared)) {
-        auto* const shared = new (std::nothrow) detail::shared_owner;
-        if (shared == nullptr) return out_of_memory("owner");
-        shared->owner = std::move(owner_);
-        owner_ = shared->hold();
-    }
-    if (owner_) second = static_cast<detail::shared_owner*>(owner_.subject())->hold();
-    if (is_copied()) flags_ &= ~abi::flag::is_copied;  // others may be reading them
-    std::optional<tensor> out;
-    if (auto ok = keep(*this, second, out); !ok) return ok.error();
-    return std::move(*out);  // NOLINT(bugprone-unchecked-optional-access): `keep` has filled it
 }
 
 TENON_INLINE result<tensor> tensor::take(foreign& received) noexcept {

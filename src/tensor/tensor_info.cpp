@@ -1,5 +1,5 @@
 // src/tensor/tensor_info.cpp: what is wrong with a description of memory that its owner made.
-#include <tenon/tensor/tensor_info.hpp>
+#include <tenon/tensor/tensor.hpp>
 #include "ranges.hpp"
 
 namespace tenon {
@@ -23,6 +23,14 @@ TENON_INLINE result<void> tensor_info::check_closely() const noexcept {
     if (off == 0 || device_.has_opaque_handle() || has_zero(shape())) return {};
     return malformed("data", "the address is off the alignment of its elements, by bytes",
                      static_cast<std::int64_t>(off));
+}
+
+TENON_INLINE result<void> tensor::check_count(const axes& shape, std::int64_t held) noexcept {
+    const auto is_negative = [](std::int64_t extent) { return extent < 0; };
+    if (shape.is_too_long() || is_any(shape.values(), is_negative)) return {};
+    const auto wanted = element_count(shape.values());
+    if (!wanted || *wanted == held) return {};
+    return refused("shape", "it does not have as many elements as the vector", *wanted, held);
 }
 
 }  // namespace tenon

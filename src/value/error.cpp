@@ -72,9 +72,7 @@ TENON_COLD TENON_INLINE std::string error::message() const {
         if (detail == detail_kind::dtypes)
             return name(std::bit_cast<dtype>(static_cast<std::uint32_t>(value)));
         if (detail != detail_kind::got_hex) return sentence({value});
-        char digits[16];
-        const auto end = std::to_chars(digits, std::end(digits), static_cast<std::uint64_t>(value), 16).ptr;
-        return sentence({"0x", std::string_view(digits, end)});
+        return sentence({"0x", digits(static_cast<std::uint64_t>(value), false, 16).text()});
     };
     if (detail == detail_kind::types) {
         const auto came = std::bit_cast<dtype>(static_cast<std::uint32_t>(got));

@@ -20,13 +20,11 @@ TENON_COLD TENON_INLINE std::string name(device d) {
 TENON_INLINE std::optional<device> device_from_name(std::string_view text) noexcept {
     const std::size_t colon = text.find(':');
     const std::string_view kind = text.substr(0, colon);
-    const auto number = [](std::string_view digits) -> std::optional<std::int32_t> {
-        std::int32_t value = 0;
-        const char* const last = digits.data() + digits.size();
-        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): `last` is where it ends
-        const auto [end, fault] = std::from_chars(digits.data(), last, value);
-        if (fault != std::errc{} || end != last || value < 0) return std::nullopt;
-        return value;
+    const auto number = [](std::string_view rest) -> std::optional<std::int32_t> {
+        const std::int64_t value = take_number(rest);
+        if (value < 0 || value > std::numeric_limits<std::int32_t>::max() || !rest.empty())
+            return std::nullopt;
+        return static_cast<std::int32_t>(value);
     };
     const auto id = colon != std::string_view::npos ? number(text.substr(colon + 1)) : 0;
     if (!id) return std::nullopt;

@@ -1,7 +1,7 @@
 // src/value/sentence.hpp: sentences put together from their parts, by one call for each.
 #pragma once
 
-#include "../standard.hpp"
+#include "digits.hpp"
 
 namespace tenon {
 
@@ -12,25 +12,16 @@ public:
     sentence_part(const char* text) noexcept : text_(text) {}
     sentence_part(std::string_view text) noexcept : text_(text) {}
     sentence_part(const std::string& text) noexcept : text_(text) {}
-    sentence_part(char one) noexcept : digits_{one}, text_(digits_, 1) {}
-    sentence_part(std::int64_t number) noexcept { write(number); }
-    sentence_part(std::uint64_t number) noexcept { write(number); }
-    sentence_part(unsigned number) noexcept { write(static_cast<std::int64_t>(number)); }
-    sentence_part(int number) noexcept { write(static_cast<std::int64_t>(number)); }
+    sentence_part(std::int64_t number) noexcept : number_(number), text_(number_.text()) {}
+    sentence_part(std::uint64_t number) noexcept : number_(number), text_(number_.text()) {}
+    sentence_part(unsigned number) noexcept : sentence_part(std::uint64_t{number}) {}
+    sentence_part(int number) noexcept : sentence_part(std::int64_t{number}) {}
     // NOLINTEND(google-explicit-constructor)
-    sentence_part(const sentence_part&) = delete;  // it may point into itself
-    sentence_part& operator=(const sentence_part&) = delete;
 
     [[nodiscard]] std::string_view text() const noexcept { return text_; }
 
 private:
-    template <class Number>
-    void write(Number number) noexcept {
-        char* const end = std::to_chars(digits_, std::end(digits_), number).ptr;
-        text_ = {digits_, static_cast<std::size_t>(end - digits_)};
-    }
-
-    char digits_[20]{};
+    digits number_{std::uint64_t{0}};
     std::string_view text_;
 };
 

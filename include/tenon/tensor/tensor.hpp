@@ -65,7 +65,7 @@ public:
     /// Empty: without elements, and without anything to keep.
     tensor() noexcept : tensor_ref(nothing{}) {}
     explicit tensor(key) noexcept {}  // the validator fills in the rest
-    tensor(tensor&& other) noexcept : tensor() { steal(other); }
+    tensor(tensor&& other) noexcept : tensor(key{}) { steal(other); }
     tensor& operator=(tensor&& other) noexcept {
         if (this != &other) steal(other);
         return *this;
@@ -265,17 +265,7 @@ private:
     [[nodiscard]] bool reserve(std::int32_t rank) noexcept;
     std::int64_t* storage() noexcept { return heap_ != nullptr ? heap_ : inline_; }
 
-    void steal(tensor& other) noexcept {
-        static_cast<tensor_ref&>(*this) = other;
-        owner_ = std::move(other.owner_);
-        delete[] std::exchange(heap_, std::exchange(other.heap_, nullptr));
-        if (heap_ == nullptr) {
-            std::memcpy(inline_, other.inline_, sizeof inline_);  // all of it: quicker than the right amount
-            shape_ = inline_;
-            strides_ = inline_ + other.ndim_;
-        }
-        static_cast<tensor_ref&>(other) = tensor_ref(nothing{});
-    }
+    TENON_API void steal(tensor& other) noexcept;
 
     keep_alive owner_;
     std::int64_t* heap_ = nullptr;          // of the axes that do not fit below

@@ -43,10 +43,16 @@ TENON_HOT [[nodiscard]] inline PyObject* leave_as(const tensor_ref& t, keep_aliv
     return managed != nullptr ? wrap_managed(managed, owner) : PyErr_NoMemory();
 }
 
+/// What few ask for is compiled once.
+TENON_COLD [[nodiscard]] inline PyObject* leave_as_legacy(const tensor_ref& t, keep_alive& owner,
+                                                          export_view how) noexcept {
+    return leave_as<abi::managed_tensor>(t, owner, how);
+}
+
 TENON_FAST TENON_INLINE PyObject* new_capsule(const tensor_ref& t, keep_alive& owner, capsule_kind kind,
                                               export_view how) noexcept {
     return kind == capsule_kind::versioned ? leave_as<abi::managed_tensor_versioned>(t, owner, how)
-                                           : leave_as<abi::managed_tensor>(t, owner, how);
+                                           : leave_as_legacy(t, owner, how);
 }
 
 TENON_FAST TENON_INLINE PyObject* capsule_over(const tensor_ref& t, keep_alive& owner,
@@ -57,7 +63,7 @@ TENON_FAST TENON_INLINE PyObject* capsule_over(const tensor_ref& t, keep_alive& 
         return nullptr;
     }
     return kind == capsule_kind::versioned ? leave_as<abi::managed_tensor_versioned>(t, owner, {})
-                                           : leave_as<abi::managed_tensor>(t, owner, {});
+                                           : leave_as_legacy(t, owner, {});
 }
 
 TENON_INLINE PyObject* refuse_described(const error& why, keep_alive& owner) noexcept {

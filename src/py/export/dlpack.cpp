@@ -59,7 +59,7 @@ private:
 TENON_COLD inline PyObject* no_way_there(device from, device to) noexcept try {
     return raise(errc::refused,
                  sentence({"tenon: dl_device: a tensor on ", name(from), " cannot be exported to ", name(to),
-                         "; pass dl_device=None, or move it with the library it came from"}));
+                           "; pass dl_device=None, or move it with the library it came from"}));
 } catch (...) {
     return PyErr_NoMemory();
 }

@@ -67,7 +67,8 @@ struct library_function {
     if (!forget_answer()) return {};
     const ref type = class_of(like);
     const std::string package = defining_package(as_type(type));
-    return package.empty() || package == "builtins" ? library_function{} : function_at(sentence({package, ".", name}));
+    return package.empty() || package == "builtins" ? library_function{}
+                                                    : function_at(sentence({package, ".", name}));
 }
 
 /// Whether the type itself has a function `from_dlpack`.

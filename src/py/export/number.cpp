@@ -19,12 +19,14 @@ TENON_INLINE ref only_element(answer::source s, PyObject* self, const char* func
         return no_number(function,
                          sentence({"and this one has ", t->size(), "; pick one, or ask for `t.size`"}));
     if (!t->device().is_host_accessible())
-        return no_number(function, sentence({"that can be read here, and this one is on ", name(t->device()),
-                                           "; take a copy on the host first: asdlpack(t, device=\"cpu\")"}));
+        return no_number(function,
+                         sentence({"that can be read here, and this one is on ", name(t->device()),
+                                   "; take a copy on the host first: asdlpack(t, device=\"cpu\")"}));
     if (!finish_device_work(t->device(), s.lends)) return {};
     const auto found = read_number(t->dtype(), t->data());
     return found ? ref::take(to_python(*found))
-                 : no_number(function, sentence({"that is a number, and this one is of type ", name(t->dtype())}));
+                 : no_number(function,
+                             sentence({"that is a number, and this one is of type ", name(t->dtype())}));
 } catch (...) {
     raise_caught();
     return {};

@@ -81,8 +81,7 @@ void learn(const attempt& a, Change&& change) noexcept {
 
 /// Whether both describe the same elements in the same memory.
 [[nodiscard]] inline bool is_same_memory(const tensor_ref& a, const tensor_ref& b) noexcept {
-    if (a.dtype() != b.dtype() || a.device() != b.device() || !is_same(a.shape(), b.shape()))
-        return false;
+    if (a.dtype() != b.dtype() || a.device() != b.device() || !is_same(a.shape(), b.shape())) return false;
     if (a.empty()) return true;
     for (std::size_t i = 0; i < a.shape().size(); ++i)
         if (a.shape(i) > 1 && a.stride(i) != b.stride(i)) return false;

@@ -52,9 +52,8 @@ inline constexpr const char* no_functions = "the functions of the table cannot b
 
 /// Whether a table is PyTorch's own, and all its functions are.
 [[nodiscard]] inline bool is_own_table(const abi::exchange_api& table, const torch_library& torch) noexcept {
-    return torch.contains(&table) && !is_any(functions_of(table), [&](const void* f) {
-        return f != nullptr && !torch.contains(f);
-    });
+    return torch.contains(&table) &&
+           !is_any(functions_of(table), [&](const void* f) { return f != nullptr && !torch.contains(f); });
 }
 
 /// The pointer an attribute stands for: a capsule (1.3) or, under the 1.2 name, also an integer.

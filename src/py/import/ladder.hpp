@@ -158,9 +158,7 @@ public:
         PyErr_NoMemory();
     }
 
-    static std::string type_name(PyObject* obj) {
-        return sentence({"'", Py_TYPE(obj)->tp_name, "' object"});
-    }
+    static std::string type_name(PyObject* obj) { return sentence({"'", Py_TYPE(obj)->tp_name, "' object"}); }
 
 private:
     /// `(name, reason)` of each rung that was tried, the reason None where the protocol was not there, or

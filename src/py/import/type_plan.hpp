@@ -247,29 +247,48 @@ public:
     [[nodiscard]] static bool find(PyTypeObject* type, type_plan& out) noexcept {
         bool found = false;
         hold([&](table& known) {
-            const auto entry = known.find(type);
-            found = entry != known.end() && is_plan_of(entry->second, type);
-            if (found) out = entry->second;
+            const entry* const kept = *place_of(known, type);
+            found = kept != nullptr && is_plan_of(kept->plan, type);
+            if (found) out = kept->plan;
         });
         return found;
     }
     static void note(const type_plan& plan) noexcept {
         hold([&](table& known) {
-            try {
-                // Of types that are gone nobody tells us: now and then it begins anew.
-                if (known.size() >= limit) known.clear();
-                type_plan& kept = known.insert_or_assign(plan.type, plan).first->second;
-                // Whether its objects give a buffer each thread finds out for itself: they differ.
-                if (kept.buffer_first && !kept.route.on_cuda) kept.route.prefer_buffer = true;
-            } catch (const std::bad_alloc&) {
-                return;  // then every thread makes its own
-            }
+            // Of types that are gone nobody tells us: now and then it begins anew.
+            if (known.count >= limit) known.clear();
+            entry*& kept = *place_of(known, plan.type);
+            if (kept == nullptr) kept = new (std::nothrow) entry;
+            if (kept == nullptr) return;  // then every thread makes its own
+            known.count += kept->plan.type == nullptr ? 1U : 0U;
+            kept->plan = plan;
+            // Whether its objects give a buffer each thread finds out for itself: they differ.
+            if (plan.buffer_first && !plan.route.on_cuda) kept->plan.route.prefer_buffer = true;
         });
     }
 
 private:
-    using table = std::unordered_map<const PyTypeObject*, type_plan>;
     static constexpr std::size_t limit = 512;
+    struct entry {
+        type_plan plan;
+        entry* next = nullptr;
+    };
+    struct table {
+        entry* lists[plan_slots] = {};
+        std::size_t count = 0;
+
+        void clear() noexcept {
+            for (entry*& first : lists)
+                while (first != nullptr) delete std::exchange(first, first->next);
+            count = 0;
+        }
+    };
+    /// Where the entry of a type hangs, or would.
+    [[nodiscard]] static entry** place_of(table& known, PyTypeObject* type) noexcept {
+        entry** place = &known.lists[home_of(type)];
+        while (*place != nullptr && (*place)->plan.type != type) place = &(*place)->next;
+        return place;
+    }
 
     /// Not a mutex: a process forked while another interpreter's thread is in here must not wait for ever.
     /// Whoever does not get in after a while goes without.

@@ -65,8 +65,9 @@ inline void raise_first_line(ref exception) noexcept try {
     const std::string_view line = all.substr(0, end);
     const bool is_type = line.find("supported by dlpack") != std::string_view::npos;
     raise(errc::refused,
-          sentence({"tenon: cannot take this tensor: ", line,
-                  is_type ? "; view it as numbers of the same size first, as with t.view(torch.uint8)" : ""}));
+          sentence(
+              {"tenon: cannot take this tensor: ", line,
+               is_type ? "; view it as numbers of the same size first, as with t.view(torch.uint8)" : ""}));
     blame(std::move(exception));
 } catch (...) {
     raise_caught();

@@ -14,8 +14,8 @@
 #include "../../tensor/managed.hpp"
 #include "../../tensor/shared_owner.hpp"
 #include "../../value/formats.hpp"
-#include "../../value/sentence.hpp"
 #include "../../value/number.hpp"
+#include "../../value/sentence.hpp"
 
 namespace tenon::py {
 
