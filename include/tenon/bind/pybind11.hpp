@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,25 @@ struct pybind11_annotation<std::variant<First, Rest...>> {
     static constexpr auto taken = (pybind11_annotation<First>::taken + ... +
                                    (pyb::const_name(" | ") + pybind11_annotation<Rest>::taken));
 };
+
+/// A Python exception passes as it is out of functions that take no arrays, too: those of a class that keeps
+/// some, say. pybind11 would put one of its own before it. It has nothing that runs when a function is
+/// defined, so this is done when the module is loaded, as Python loads one: with the GIL.
+inline bool let_errors_pass() noexcept try {
+    if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) return false;
+    pybind11::register_local_exception_translator([](std::exception_ptr thrown) {
+        try {
+            if (thrown) std::rethrow_exception(std::move(thrown));
+        } catch (const py::python_error& e) {
+            py::detail::raise_again(e);
+        }
+    });
+    return true;
+} catch (...) {
+    PyErr_Clear();
+    return false;
+}
+TENON_PRIVATE inline const bool errors_pass = let_errors_pass();
 
 /// What came of an argument, as pybind11's casters say it.
 [[nodiscard]] inline bool is_loaded(loading answer) {

@@ -3,18 +3,6 @@
 
 namespace tenon::py::detail {
 
-/// Runs `fn` with the GIL: on a thread that has let go of it, or has never had it, it is taken for that.
-/// False when the interpreter is gone, or going.
-template <class Fn>
-[[nodiscard]] bool run_attached(Fn&& fn) noexcept {
-    if (attached_thread_state() != nullptr) return (fn(), true);
-    if (Py_IsInitialized() == 0 || is_finalizing()) return false;
-    const PyGILState_STATE state = foreign_code([] { return PyGILState_Ensure(); });
-    fn();
-    PyGILState_Release(state);
-    return true;
-}
-
 TENON_INLINE result<tensor> own_object(PyObject* obj, bool is_given, const tensor_info& info) noexcept {
     if (obj == nullptr) return refused("owner", "there is no object: the pointer is null");
     keep_alive owner;

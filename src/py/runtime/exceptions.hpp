@@ -14,23 +14,34 @@ inline constexpr const char* needs_gil =
 
 namespace detail {
 
-/// Runs `set`, which sets an exception, also on a thread that has let go of the GIL: the exception stands
-/// when the thread takes it back. A thread that Python knows nothing of has nowhere to keep one: there it is
-/// reported.
-template <class Set>
-void raise_attached(Set&& set) noexcept {
+/// Runs `fn` with the GIL: on a thread that has let go of it, or has never had it, it is taken for that.
+/// False when the interpreter is gone, or going.
+template <class Fn>
+bool run_attached(Fn&& fn) noexcept {
     if (attached_thread_state() != nullptr) [[likely]]
-        return set();
-    if (Py_IsInitialized() == 0 || is_finalizing()) return;
-    const bool is_known = PyGILState_GetThisThreadState() != nullptr;
+        return (fn(), true);
+    if (Py_IsInitialized() == 0 || is_finalizing()) return false;
     const PyGILState_STATE state = foreign_code([] { return PyGILState_Ensure(); });
-    set();
-    if (!is_known) call::write_unraisable();
+    fn();
     PyGILState_Release(state);
+    return true;
+}
+
+/// The same for what sets an exception or takes it: what is pending stands when the thread takes the GIL
+/// back. A thread that Python knows nothing of has nowhere to keep one: there it is reported.
+template <class Fn>
+void look_after_exception(Fn&& fn) noexcept {
+    if (attached_thread_state() != nullptr) [[likely]]
+        return fn();
+    const bool is_known = Py_IsInitialized() != 0 && PyGILState_GetThisThreadState() != nullptr;
+    (void)run_attached([&] {
+        fn();
+        if (!is_known && PyErr_Occurred() != nullptr) call::write_unraisable();
+    });
 }
 
 TENON_COLD inline void raise_detached() noexcept {
-    raise_attached([] { PyErr_Format(PyExc_RuntimeError, "tenon: this%s", needs_gil); });
+    look_after_exception([] { PyErr_Format(PyExc_RuntimeError, "tenon: this%s", needs_gil); });
 }
 
 }  // namespace detail
