@@ -2,10 +2,17 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 
 import pytest
 
 MODULES = ("capi", "pybind11", "nanobind")
+
+
+def installed():
+    """All of them that can be built here."""
+    return [importlib.import_module(f"bound_hazards_{name}") for name in MODULES
+            if name == "capi" or importlib.util.find_spec(name)]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=MODULES)

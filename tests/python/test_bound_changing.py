@@ -352,11 +352,12 @@ def check_lending_that_runs_code(hazards, way) -> None:
 
 
 @pytest.mark.parametrize("way", rest_is_slow([answered_by_its_class, answered_by_a_mode], answered_by_its_class))
-def test_F85_lending_a_tensor_of_pytorch_runs_code(hazards, way):
-    """In a process of its own: PyTorch's dispatcher in Python imports Triton, which crashes beside TensorFlow."""
+def test_F85_lending_a_tensor_of_pytorch_runs_code(way):
+    """In a process of its own: PyTorch's dispatcher in Python imports Triton, which crashes beside TensorFlow. One for all
+    modules: that takes seconds."""
     need("torch")
-    run_isolated(f"import {hazards.__name__} as hazards, test_bound_changing as tests\n"
-                 f"tests.check_lending_that_runs_code(hazards, tests.{way.__name__})")
+    run_isolated(f"import bound_hazards, test_bound_changing as tests\n"
+                 f"for module in bound_hazards.installed(): tests.check_lending_that_runs_code(module, tests.{way.__name__})")
 
 
 def test_F85_what_holds_one_argument_changes_another(hazards):

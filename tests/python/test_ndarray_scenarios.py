@@ -854,6 +854,7 @@ t.take_const_float32(x)
 """
 
 
+@pytest.mark.slow  # seconds to import them; test_bound_results.py has a quick one
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_tensor_of_another_library(library):
     """In a process of its own: these two do not bear each other."""

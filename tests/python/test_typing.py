@@ -68,6 +68,7 @@ def test_both_know_the_types_of(library, cache, tmp_path):
     assert pyright(tmp_path, CHECKED_WITH[library]) == []
 
 
+@pytest.mark.slow
 def test_both_find_what_is_planted(tmp_path, cache):
     wrong = tmp_path / "wrong.py"
     wrong.write_text(PLANTED)
