@@ -139,9 +139,10 @@ struct array_maker : type_plan {
 TENON_COLD [[nodiscard]] inline std::optional<array_maker> find_maker(PyObject* like,
                                                                       interpreter& here) noexcept {
     const nesting_level level;
-    type_plan plan;
-    ref type;
-    if (!level || !look_at_class(like, here, type, plan)) return std::nullopt;
+    if (!level) return std::nullopt;
+    const looked_at seen(like, here);
+    if (!seen) return std::nullopt;
+    type_plan plan = seen.plan();
     std::optional<array_maker> made(std::in_place, plan);
     if (!made->resolve(like, here)) return std::nullopt;
     const bool is_kept = keep_function(here, made->from) && keep_function(here, made->empty);

@@ -7,8 +7,8 @@
 
 namespace tenon::py {
 
-/// What came of one way to import an object: one of four, and a refusal has its reason.
-/// Trivial: that something was taken is one byte written.
+/// What came of one way to import an object: one of four, and a refusal has its reason. That something was
+/// taken is one byte written, and one byte copied.
 class [[nodiscard]] outcome {
 public:
     enum kind : unsigned char {
@@ -18,6 +18,7 @@ public:
         raised,   ///< a Python exception is set, the producer's own: nothing else is tried
     };
 
+    outcome() noexcept {}  // NOLINT(modernize-use-equals-default): room for one, which costs nothing
     TENON_HOT constexpr outcome(kind is) noexcept
         : none_(0), is_(is) {}                                       // NOLINT(google-explicit-constructor)
     outcome(const error& why) noexcept : why_(why), is_(refused) {}  // NOLINT(google-explicit-constructor)
@@ -25,6 +26,17 @@ public:
     outcome(const result<void>& checked) noexcept  // NOLINT(google-explicit-constructor)
         : none_(0), is_(checked ? taken : refused) {
         if (!checked) why_ = checked.error();
+    }
+
+    TENON_HOT outcome(const outcome& other) noexcept : none_(0), is_(other.is_) {
+        if (is_ == refused) [[unlikely]]
+            why_ = other.why_;
+    }
+    TENON_HOT outcome& operator=(const outcome& other) noexcept {
+        is_ = other.is_;
+        if (is_ == refused) [[unlikely]]
+            why_ = error(other.why_);
+        return *this;
     }
 
     friend bool operator==(const outcome& a, kind b) noexcept { return a.is_ == b; }

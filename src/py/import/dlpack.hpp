@@ -102,24 +102,27 @@ namespace tenon::py::dlpack {
     const interpreter& names = a.here;
     PyObject* args[2 + most] = {nullptr, a.obj};  // the first is scratch the callee may use
     PyObject* keys[most] = {};
-    ref values[most];
+    ref there, number;  // what is made for this call; the others stay
     std::size_t count = 0;
     bool failed = false;
-    const auto add = [&](PyObject* name, ref value) {
-        failed |= !value;
+    const auto add = [&](PyObject* name, PyObject* value) {
+        failed |= value == nullptr;
         keys[count] = name;
-        args[2 + count] = value.get();
-        values[count++] = std::move(value);
+        args[2 + count++] = value;
     };
     if (modern) {
-        add(names.max_version, ref::borrow(names.our_version));
+        add(names.max_version, names.our_version);
         // A device is asked for only when the data is not said to be there already.
-        if (options.to && where != options.to)
-            add(names.dl_device, ref::take(Py_BuildValue("(ii)", options.to->type, options.to->id)));
-        if (options.copy) add(names.copy, ref::borrow(*options.copy ? Py_True : Py_False));
+        if (options.to && where != options.to) {
+            there = ref::take(Py_BuildValue("(ii)", options.to->type, options.to->id));
+            add(names.dl_device, there.get());
+        }
+        if (options.copy) add(names.copy, *options.copy ? Py_True : Py_False);
     }
-    const auto stream = with_stream ? stream_argument(where, options) : std::nullopt;
-    if (stream) add(names.stream, ref::take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(*stream))));
+    if (const auto stream = with_stream ? stream_argument(where, options) : std::nullopt) {
+        number = ref::take(PyLong_FromSsize_t(static_cast<Py_ssize_t>(*stream)));
+        add(names.stream, number.get());
+    }
 
     found = true;
     ref keywords;

@@ -20,9 +20,10 @@ namespace detail {
     if (PyCapsule_CheckExact(obj))
         return PyCapsule_IsValid(obj, capsule_versioned) != 0 || PyCapsule_IsValid(obj, capsule_legacy) != 0;
     const nesting_level level;
-    type_plan plan;
-    ref type;
-    if (!level || !look_at_class(obj, here, type, plan)) return false;
+    if (!level) return false;
+    const looked_at seen(obj, here);
+    if (!seen) return false;
+    const type_plan& plan = seen.plan();
     if (plan.table != nullptr || plan.numpy_struct || plan.has_buffer) return true;
     const std::pair<attribute_place, PyObject*> protocols[] = {
         {plan.dlpack, here.dlpack},

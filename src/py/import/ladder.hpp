@@ -124,15 +124,20 @@ TENON_PRIVATE inline constexpr rung rungs[] = {
 class refusals {
 public:
     struct answer {
-        const protocol* asked = nullptr;
-        outcome came = outcome::absent;
+        const protocol* asked;
+        outcome came;
 
         [[nodiscard]] const error* why() const noexcept {
             return came == outcome::refused ? &came.why() : nullptr;
         }
     };
 
-    void note(const protocol& asked, const outcome& came) noexcept { all_[count_++] = {&asked, came}; }
+    refusals() noexcept {}  // NOLINT(modernize-use-equals-default): = default would zero the room
+    /// Asks, and notes the answer where it stays.
+    template <class Ask>
+    [[nodiscard]] const outcome& note(const protocol& asked, Ask&& ask) noexcept {
+        return (new (&all_[count_++]) answer{&asked, ask()})->came;
+    }
     [[nodiscard]] std::span<const answer> all() const noexcept { return {all_, count_}; }
     /// Null when none of the protocols was there.
     [[nodiscard]] const error* first() const noexcept {
@@ -282,9 +287,9 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
                      reinterpret_cast<PyTypeObject*>(obj)->tp_name);
         return false;
     }
-    type_plan plan;
-    ref type;
-    if (!look_at_class(obj, *here, type, plan)) return false;
+    const looked_at seen(obj, *here);
+    if (!seen) return false;
+    const type_plan& plan = seen.plan();
     if (plan.masked) {
         const outcome shown = numpy::check_mask(obj);
         if (shown == outcome::refused) raise_unmet(shown.why(), obj);
@@ -300,8 +305,7 @@ TENON_COLD [[nodiscard]] inline bool climb(PyObject* obj, const import_options& 
     for (const rung& r : ladder::rungs) {
         if (!r.applies(a)) continue;
         const bool is_known = tried != nullptr && &r.speaks == tried->asked;
-        const outcome got = is_known ? tried->answer : try_rung(r, a);
-        told.note(r.speaks, got);
+        const outcome& got = told.note(r.speaks, [&] { return is_known ? tried->answer : try_rung(r, a); });
         if (got == outcome::taken) {
             if (plan.hands_out_legacy) out.allow_legacy();
             return true;

@@ -69,23 +69,33 @@ namespace tenon::py::detail {
     return true;
 }
 
-/// The plan of an object's class, a copy, and the class, held: foreign code runs by what follows, and has run
-/// by the look at the class, which may even give the object another one. False with an exception set.
-TENON_COLD [[nodiscard]] inline bool look_at_class(PyObject* obj, interpreter& here, ref& type,
-                                                   type_plan& plan) noexcept {
-    static constexpr int most = 8;
-    for (int i = 0; i < most; ++i) {
-        type = class_of(obj);
-        if (const type_plan* const known = find_plan_of(obj))
-            plan = *known;
-        else if (!make_plan(as_type(type), here, plan))
-            return false;
-        if (Py_TYPE(obj) == as_type(type)) return true;
+/// A look at an object's class: its plan, a copy, and the class, held. Foreign code runs by what follows, and
+/// has run by the look, which may even give the object another class. False with an exception set.
+class looked_at {
+public:
+    TENON_COLD looked_at(PyObject* obj, interpreter& here) noexcept {
+        static constexpr int most = 8;
+        for (int i = 0; i < most; ++i) {
+            type_ = class_of(obj);
+            if (const type_plan* const known = find_plan_of(obj)) {
+                plan_.emplace(*known);
+            } else if (!make_plan(as_type(type_), here, plan_.emplace())) {
+                plan_.reset();
+                return;
+            }
+            if (Py_TYPE(obj) == as_type(type_)) return;
+        }
+        plan_.reset();
+        PyErr_SetString(
+            PyExc_TypeError,
+            "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
     }
-    PyErr_SetString(
-        PyExc_TypeError,
-        "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
-    return false;
-}
+    explicit operator bool() const noexcept { return plan_.has_value(); }
+    [[nodiscard]] const type_plan& plan() const noexcept { return *plan_; }
+
+private:
+    ref type_;
+    std::optional<type_plan> plan_;
+};
 
 }  // namespace tenon::py::detail

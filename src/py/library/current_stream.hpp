@@ -30,11 +30,11 @@ TENON_COLD inline bool stream_unknown() noexcept {
 using table_stream = decltype(abi::exchange_api::current_work_stream);
 
 /// Asks a table's function for the stream its library works on; false when it does not say. It may throw.
-[[nodiscard]] inline bool tell_stream(table_stream ask, device where, void*& out) {
+TENON_HOT [[nodiscard]] inline bool tell_stream(table_stream ask, device where, void*& out) {
     return foreign_code([&] { return ask(where.type, where.id, &out) == 0; });
 }
 /// The same of a library's own function.
-[[nodiscard]] inline bool tell_stream(library_stream ask, device where, void*& out) {
+TENON_HOT [[nodiscard]] inline bool tell_stream(library_stream ask, device where, void*& out) {
     out = reinterpret_cast<void*>(foreign_code([&] { return ask(where.id); }));
     return PyErr_Occurred() == nullptr;
 }
@@ -52,10 +52,12 @@ class stream_sources {
 public:
     /// A function that has answered for this kind of device: others may crash on what they do not know. One
     /// of `any_thread` needs no Python.
-    static void add(table_stream ask, device where, bool any_thread) noexcept {
-        put(any_thread ? known(where).free : known(where).tables, ask);
+    TENON_HOT static void add(table_stream ask, device where, bool any_thread) noexcept {
+        note(any_thread ? known(where).free : known(where).tables, ask);
     }
-    static void add(library_stream ask, device where, bool) noexcept { put(known(where).functions, ask); }
+    TENON_HOT static void add(library_stream ask, device where, bool) noexcept {
+        note(known(where).functions, ask);
+    }
 
 private:
     template <class Function>
@@ -65,13 +67,17 @@ private:
         list<table_stream> tables;
         list<library_stream> functions;
     };
-    TENON_PRIVATE static sources& known(device where) noexcept {
-        static constinit sources all[2]{};
-        return all[where.is_cuda_memory() ? 0 : 1];
-    }
+    TENON_PRIVATE static inline constinit sources all_[2]{};
+    TENON_HOT static sources& known(device where) noexcept { return all_[where.is_cuda_memory() ? 0 : 1]; }
 
+    /// The first is mostly the only one.
     template <class Function>
-    static void put(list<Function>& places, Function ask) noexcept {
+    TENON_HOT static void note(list<Function>& places, Function ask) noexcept {
+        if (places.front().load(std::memory_order_relaxed) != ask) [[unlikely]]
+            put(places, ask);
+    }
+    template <class Function>
+    TENON_COLD static void put(list<Function>& places, Function ask) noexcept {
         for (std::atomic<Function>& place : places) {
             Function none = nullptr;
             if (place.load(std::memory_order_relaxed) == ask) return;
@@ -116,9 +122,10 @@ private:
 
 /// Asks for the stream that a library works on, by the function of its exchange table (null: it has none) or
 /// by its own, and notes it; false with an exception set when that fails. To a table, memory without streams
-/// has none.
+/// has none. Inlined: for the path of every argument.
 template <class Function>
-[[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept try {
+TENON_HOT [[nodiscard]] inline bool note_current_stream_here(Function ask, bool any_thread,
+                                                             acquired& got) noexcept try {
     const device where = got.device();
     constexpr bool is_table = std::is_same_v<Function, detail::table_stream>;
     if (is_table && (!where.has_streams() || ask == nullptr)) return true;
@@ -130,6 +137,12 @@ template <class Function>
 } catch (...) {
     raise_caught();
     return false;
+}
+
+/// The same for all others.
+template <class Function>
+[[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept {
+    return note_current_stream_here(ask, any_thread, got);
 }
 
 /// For when memory goes to a consumer that may be captured: PyTorch may not have been met yet. Asked only if
