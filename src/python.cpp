@@ -47,6 +47,7 @@
 
 #include "for_size_end.hpp"  // NOLINT(readability-duplicate-include)
 
+#include "bind/lend.cpp"
 #include "py/export/by_table.cpp"
 #include "py/export/capsule.cpp"
 #include "py/import/acquire.cpp"

@@ -13,9 +13,10 @@ TENON_COLD inline void conclude(loading answer, PyObject* obj, const parameter_t
         why = take_note(notes_here().first, type, obj);
 }
 
-TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type, bool may_convert) noexcept {
+TENON_INLINE loading load_closely(argument& a, PyObject* obj, const parameter_type& type, bool may_convert,
+                                  const bool* first) noexcept {
     note_ptr why;
-    const loading answer = loader{*this}.load(obj, type, may_convert, why);
+    const loading answer = loader{a}.load(obj, type, may_convert, why, first);
     if (why) [[unlikely]]
         conclude(answer, obj, type, std::move(why));
     return answer;

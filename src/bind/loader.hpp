@@ -34,9 +34,10 @@ struct loader {
         return a.ran_code_ || (is_array() && a.got_.version().major != 0 && py::is_torch_mode_in_force());
     }
 
-    /// The first alternative that takes it as it is, else the first that takes it converted.
-    [[nodiscard]] loading load(PyObject* obj, const parameter_type& type, bool may_convert,
-                               note_ptr& why) const noexcept {
+    /// The first alternative that takes it as it is, else the first that takes it converted. `first`: what
+    /// came of reaching for it already, as the first would have it.
+    [[nodiscard]] loading load(PyObject* obj, const parameter_type& type, bool may_convert, note_ptr& why,
+                               const bool* first = nullptr) const noexcept {
         a.type_ = &type;
         a.given_ = obj;
         if (type.accepts_none && obj == Py_None) return loading::done;
@@ -45,7 +46,7 @@ struct loader {
             // One import serves them all, but for those that are to be written to.
             const bool is_asked =
                 a.index_ != 0 && spec().wanted.writable == type.specs[a.index_ - 1]->wanted.writable;
-            if (!is_asked) reached = import_array(obj, why);
+            if (!is_asked) reached = import_array(obj, why, a.index_ == 0 ? first : nullptr);
             if (reached == loading::raised) return finish(reached);
             if (reached == loading::done && check(a.got_, spec().wanted)) [[likely]]
                 return finish(lend(obj));
@@ -82,6 +83,14 @@ struct loader {
     }
     /// Takes what was only looked at, once: see `settle_all`.
     [[nodiscard]] bool settle() const noexcept { return !a.waits_ || take_capsule(); }
+    /// Room for an import.
+    TENON_HOT void make_room(bool owning, bool looking) const noexcept {
+        new (&a.got_) py::acquired;
+        a.content_ = argument::content::array;
+        a.got_.quiet = true;
+        a.got_.owning = owning;
+        a.got_.looking = looking;
+    }
     /// What came of an import that failed: the pending exception ends the call, or is the reason to be noted.
     [[nodiscard]] loading refuse_import(PyObject* obj, note_ptr& why) const noexcept {
         const bool no_array = a.got_.no_array;
@@ -216,15 +225,17 @@ private:
         return (!a.got_.owning && py::numpy::borrow_quickly(obj, a.got_)) ||
                py::detail::acquire(obj, spec().wanted.writable, a.got_);
     }
-    /// Imports `obj` anew as the current alternative would have it.
-    [[nodiscard]] loading import_array(PyObject* obj, note_ptr& why) const noexcept {
-        if (is_array()) a.clear();
-        new (&a.got_) py::acquired;
-        a.content_ = argument::content::array;
-        a.got_.quiet = true;
-        a.got_.owning = is_item || a.type_->kind == parameter_kind::tensor;
-        a.got_.looking = PyCapsule_CheckExact(obj);
-        const bool reached = reach(obj);
+    /// Imports `obj` anew as the current alternative would have it, unless that has been tried: `tried`.
+    [[nodiscard]] loading import_array(PyObject* obj, note_ptr& why,
+                                       const bool* tried = nullptr) const noexcept {
+        bool reached = false;
+        if (tried != nullptr) {
+            reached = *tried;
+        } else {
+            if (is_array()) a.clear();
+            make_room(is_item || a.type_->kind == parameter_kind::tensor, PyCapsule_CheckExact(obj));
+            reached = reach(obj);
+        }
         a.ran_code_ = a.ran_code_ || a.got_.ran_code;
         return reached ? loading::done : refuse_import(obj, why);
     }
@@ -333,5 +344,9 @@ private:
         return lend(a.source_) == loading::done;
     }
 };
+
+/// Whatever takes more than to lend an array as it is. `first` as above.
+[[nodiscard]] TENON_API loading load_closely(argument& a, PyObject* obj, const parameter_type& type,
+                                             bool may_convert, const bool* first) noexcept;
 
 }  // namespace tenon::bind
