@@ -91,7 +91,8 @@ TENON_PRIVATE inline constexpr refused_format refused_formats[] = {
                                            item_type& out) noexcept {
     format.remove_prefix(3);
     const std::int64_t size = take_number(format);
-    if (size < 0 || !format.empty()) return malformed("format", "the size of a fixed-size list is no number");
+    if (size < 0 || !format.empty())
+        return malformed("format", "the size of a fixed-size list is no number, or too large");
     if (out.levels == max_rank) return refused("ndim", "too many axes", 1 + out.axes.rank, max_rank);
     out.list_size[out.levels++] = size;
     return add_axes(s.metadata, size, out.axes);

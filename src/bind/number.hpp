@@ -112,7 +112,9 @@ struct element_bits {
     if (type.is_integer())
         return is_real ? "its fraction might be lost; pass int(x)" : store_integer(obj, type, out);
     const double real = PyComplex_Check(obj) ? 0 : real_of(obj);
-    if (!is_real && std::isinf(real)) return "it is too large for the element type; pass float('inf')";
+    if (!is_real && std::isinf(real))
+        return real > 0 ? "it is too large for the element type; pass float('inf')"
+                        : "it is too large for the element type; pass float('-inf')";
     if (type.is_complex()) {
         const dtype part{
             type.code == abi::type_code::bcomplex ? abi::type_code::bfloat : abi::type_code::float_,

@@ -1,5 +1,6 @@
 // src/bind/results.cpp: a result that names its library becomes an array of it, if it is what was declared.
 #include <tenon/bind/results.hpp>
+#include <tenon/bind/visit.hpp>
 #include "../py/export/all.hpp"
 #include "words.hpp"
 
@@ -34,6 +35,11 @@ TENON_INLINE PyObject* library_to_python(result<tensor>&& made, const declared_r
 } catch (...) {
     py::raise_caught();
     return nullptr;
+}
+
+TENON_INLINE void check_taken(dtype type, std::span<const dtype> types) {
+    if (!is_any(types, [&](dtype one) { return one == type; }))
+        raise_not_taken(not_taken("the result can be", types.data(), types.size(), type));
 }
 
 TENON_INLINE void check_out(const tensor_ref& given, const axes& wanted) {

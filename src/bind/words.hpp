@@ -296,6 +296,10 @@ struct subject {
         }
         append(out.text, {"; ", advice(n, wanted, about.name, found.advice)});
     }
+    // What helps is another array: written to, and dropped with the call, it would help nobody.
+    const std::string_view fault = n.is_array ? n.fault.field : "";
+    if (!n.exception && n.number == nullptr && wanted.writable && fault != "shape" && fault != "ndim")
+        out.text += ", and keep that: it is written to";
     if (PyErr_Occurred() != nullptr) return {};
     return out;
 }

@@ -4,14 +4,16 @@
 
 namespace tenon::detail {
 
-TENON_COLD inline error shapes_differ(const char* problem, std::size_t window, const char* advice) noexcept {
+TENON_COLD inline error shapes_differ(const char* problem, extents shape, std::size_t window,
+                                      const char* advice) noexcept {
     error e = refused("shape", problem);
     e.code = errc::mismatched;
-    return e.of_tensor(window + 1).with_advice(advice);
+    return e.of_tensor(window + 1).of_shape(shape.data()).with_advice(advice);
 }
-TENON_COLD inline error extents_differ(const char* problem, std::size_t window, std::size_t axis,
-                                       std::int64_t got, std::int64_t wanted, const char* advice) noexcept {
-    error e = shapes_differ(problem, window, advice).at_axis(axis);
+TENON_COLD inline error extents_differ(const char* problem, extents shape, std::size_t window,
+                                       std::size_t axis, std::int64_t got, std::int64_t wanted,
+                                       const char* advice) noexcept {
+    error e = shapes_differ(problem, shape, window, advice).at_axis(axis);
     e.detail = error::detail_kind::got_wanted;
     e.got = got;
     e.wanted = wanted;
@@ -22,14 +24,14 @@ TENON_COLD inline error extents_differ(const char* problem, std::size_t window, 
 [[nodiscard]] inline result<void> check_same(extents got, extents wanted, std::size_t window,
                                              const char* problem, const char* advice) noexcept {
     if (got.size() != wanted.size()) {
-        error e = extents_differ(problem, window, 0, static_cast<std::int64_t>(got.size()),
+        error e = extents_differ(problem, got, window, 0, static_cast<std::int64_t>(got.size()),
                                  static_cast<std::int64_t>(wanted.size()), advice);
         e.field = "ndim";
         e.axis = -1;
         return e;
     }
     for (std::size_t i = 0; i < got.size(); ++i)
-        if (got[i] != wanted[i]) return extents_differ(problem, window, i, got[i], wanted[i], advice);
+        if (got[i] != wanted[i]) return extents_differ(problem, got, window, i, got[i], wanted[i], advice);
     return {};
 }
 
@@ -44,7 +46,7 @@ public:
             if (here[i] == 1) here[i] = shape[i];
             if (shape[i] != 1 && shape[i] != here[i]) {
                 return extents_differ(
-                    "it does not broadcast with what comes before it", window, i, shape[i], here[i],
+                    "it does not broadcast with what comes before it", shape, window, i, shape[i], here[i],
                     "axes are matched from the last on: each has that extent, or 1, or is missing");
             }
         }

@@ -63,7 +63,8 @@ template <class V, class... Index>
 concept can_be_called = requires(const V v, Index... index) { v(index...); };
 static_assert(can_be_called<view<float, 2>, int, long> && !can_be_called<view<float, 2>, int>);
 static_assert(!can_be_called<view<float, 2>, int, int, int> && can_be_called<view<float, 0>>);
-static_assert(!can_be_called<view<float, 1>, float> && can_be_called<view<float>, int, int, int>);
+static_assert(!can_be_called<view<float, 1>, float>);
+static_assert(!can_be_called<view<float>, int, int, int> && !can_be_called<view<float>>, "of any rank");
 
 template <class V>
 concept can_be_subscripted = requires(const V v) { v[0]; };
@@ -252,14 +253,12 @@ TEST(View, IndexesAnyLayoutAtAnyRank) {
         s.data = memory.data() + 2000;
         const auto t = made(s);
         const auto fixed = *view<const float, 3>::from(t);
-        const auto open = *view<const float>::from(t);
         for (std::int64_t i = 0; i < shape[0]; ++i)
             for (std::int64_t j = 0; j < shape[1]; ++j)
                 for (std::int64_t k = 0; k < shape[2]; ++k) {
                     const float wanted =
                         static_cast<float>(2000 + i * strides[0] + j * strides[1] + k * strides[2]);
                     ASSERT_EQ(fixed(i, j, k), wanted);
-                    ASSERT_EQ(open(i, j, k), wanted);
                     ASSERT_EQ(fixed[i][j][k], wanted);
                     ASSERT_EQ(fixed[i](j, k), wanted);
                 }
@@ -314,7 +313,6 @@ TEST(View, ScalarHasOneElement) {
     float x = 3.0F;
     const auto t = made({.data = &x});
     EXPECT_EQ((*view<float, 0>::from(t))(), 3.0F);
-    EXPECT_EQ((*view<float>::from(t))(), 3.0F);
     const auto span = view<float, 0>::from(t)->span();
     ASSERT_TRUE(span);
     EXPECT_EQ(span->size(), 1U);

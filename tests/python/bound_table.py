@@ -55,6 +55,9 @@ def refuses(name: str, function: str, arguments: Callable[[], Call], message: st
     ROWS.append(Row(name, function, arguments, None, said, exception, cause, needs or ("numpy",)))
 
 
+#: of what is written to
+KEEP = ", and keep that: it is written to"
+
 # --- what the rows are made of ---------------------------------------------------------------------------------------
 
 
@@ -192,20 +195,20 @@ takes("filled with steps", "fill", lambda: Call(f4(6)[::2], 9.0), lambda call, _
 takes("rows filled", "fill_2d", lambda: Call(f4(2, 3).T, 2.0), lambda call, _: (call.args[0] == 2.0).all())
 refuses("read-only", "fill", lambda: Call(read_only(f4(3)), 2.0),
         "argument 'x' is read-only: expected writable float32[*], got float32[3] with strides (1,), read-only, on cpu "
-        "(numpy.ndarray); try x.copy()")
+        f"(numpy.ndarray); try x.copy(){KEEP}")
 refuses("a broadcast array", "fill_2d", lambda: Call(np.broadcast_to(f4(3), (2, 3)), 1.0),
         "argument 'x' is read-only: expected writable float32[*, *], got float32[2, 3] with strides (0, 1), read-only, "
-        "on cpu (numpy.ndarray); try x.copy()")
+        f"on cpu (numpy.ndarray); try x.copy(){KEEP}")
 refuses("elements that share memory", "fill_2d",
         lambda: Call(np.lib.stride_tricks.as_strided(f4(8), (2, 3), (4, 4)), 1.0),
         "argument 'x' has elements that share memory: expected writable float32[*, *], got float32[2, 3] with strides "
-        "(1, 1), writable, on cpu (numpy.ndarray); try x.copy()")
+        f"(1, 1), writable, on cpu (numpy.ndarray); try x.copy(){KEEP}")
 refuses("a read-only buffer", "fill", lambda: Call(memoryview(array.array("f", [1, 2])).toreadonly(), 1.0),
         "argument 'x' is read-only: expected writable float32[*], got float32[2] with strides (1,), read-only, on cpu "
-        "(memoryview); pass a writable copy", "tenon")
+        f"(memoryview); pass a writable copy{KEEP}", "tenon")
 refuses("read-only by its flags", "fill", lambda: Call(Producer(shape=(6,), flags=READ_ONLY), 1.0),
         "argument 'x' is read-only: expected writable float32[*], got float32[6] with strides (1,), read-only, on cpu "
-        "(producers.Producer); pass a writable copy", "tenon")
+        f"(producers.Producer); pass a writable copy{KEEP}", "tenon")
 
 # --- devices ---------------------------------------------------------------------------------------------------------
 
@@ -251,7 +254,7 @@ for device, kind in ((CUDA_HOST, "cuda_host"), ((13, 0), "cuda_managed"), ((11, 
             "(3, 1), writable, on cpu (numpy.ndarray); move it to that device")
 refuses("on CUDA for ROCm", "on_rocm", lambda: Call(Producer(shape=(6,), device=CUDA)),
         f"argument 'x' is on the wrong device: expected writable float32[*] on rocm, {FAKE6} cuda:0 "
-        "(producers.Producer); move it to that device", "tenon")
+        f"(producers.Producer); move it to that device{KEEP}", "tenon")
 
 # --- what is no array ------------------------------------------------------------------------------------------------
 
@@ -352,7 +355,7 @@ refuses("the second of three", "add", lambda: Call(f8(3), f4(3), np.zeros(3)),
         f"argument 'y' has the wrong dtype: expected float64[*], {GOT3}; try y.astype('float64')")
 refuses("the last of three, by its name", "add", lambda: Call(f8(3), y=f8(3), out=read_only(np.zeros(3))),
         "argument 'out' is read-only: expected writable float64[*], got float64[3] with strides (1,), read-only, on cpu "
-        "(numpy.ndarray); try out.copy()")
+        f"(numpy.ndarray); try out.copy(){KEEP}")
 
 takes("a list", "total_of", lambda: Call([f8(3), f8(4)]), 9.0)
 takes("a tuple for a list", "total_of", lambda: Call((f8(3),)), 3.0)
@@ -450,7 +453,7 @@ refuses("one of two, not aligned", "total_either", lambda: Call(at_offset(4, "f8
 takes("one of two, aligned for the smaller one", "total_either", lambda: Call(at_offset(4, "f4", 2)), 0.0)
 refuses("one of two, read-only", "fill_either", lambda: Call(read_only(f4(3)), 2.0),
         "argument 'x' is read-only: expected writable float32|int32[*], got float32[3] with strides (1,), read-only, on "
-        "cpu (numpy.ndarray); try x.copy()")
+        f"cpu (numpy.ndarray); try x.copy(){KEEP}")
 refuses("no alternative of a set and another", "either_or_int", lambda: Call(np.ones(2, "i8")),
         "argument 'x' has the wrong dtype: expected float32|float64[*] or int32[*], got int64[2] with strides (1,), "
         "writable, on cpu (numpy.ndarray); try x.astype('float64')")
@@ -687,7 +690,7 @@ refuses("torch, for CUDA", "on_cuda", lambda: Call(torch().ones(3)),
         "on cpu (torch.Tensor); try x.cuda()", "torch")
 refuses("torch, expanded", "fill_2d", lambda: Call(torch().ones(3).expand(2, 3), 1.0),
         "argument 'x' has elements that share memory: expected writable float32[*, *], got float32[2, 3] with strides "
-        "(0, 1), writable, on cpu (torch.Tensor); try x.clone()", "torch")
+        f"(0, 1), writable, on cpu (torch.Tensor); try x.clone(){KEEP}", "torch")
 refuses("torch, requires grad, for writing", "fill", lambda: Call(torch().ones(3, requires_grad=True), 1.0),
         f"argument 'x' was refused: expected writable float32[*], got torch.Tensor: {GRAD}", "torch",
         cause=BufferError(GRAD))
@@ -722,4 +725,4 @@ refuses("jax, another dtype", "total_2d", lambda: Call(jax_ones((2, 3), "int32")
         f"cpu ({JAX_ARRAY}); try x.astype('float32')", "jax")
 refuses("jax, for writing", "fill", lambda: Call(jax_ones(3), 1.0),
         "argument 'x' is read-only: expected writable float32[*], got float32[3] with strides (1,), read-only, on cpu "
-        f"({JAX_ARRAY}); try numpy.array(x)", "jax")
+        f"({JAX_ARRAY}); try numpy.array(x){KEEP}", "jax")

@@ -61,10 +61,10 @@ def test_shapes_that_differ_are_named(loops, np):
     with pytest.raises(ValueError) as refused:
         loops.add_to(np.ones((2, 3)), np.ones((2, 4)))
     assert str(refused.value) == (
-        "tenon: tensor 2: shape[1]: it must have the same shape as the first (got 4, expected 3); pass arrays of one shape; "
-        "in C++, tenon::broadcast lets them broadcast"
+        "add_to(): argument 'y': shape[1]: it must have the same shape as the first (got 4, expected 3); pass arrays of one "
+        "shape; in C++, tenon::broadcast lets them broadcast (numpy.ndarray)"
     )
-    with pytest.raises(ValueError, match=r"tensor 2: shape\[0\]: it does not broadcast .* \(got 5, expected 3\); axes are matched"):
+    with pytest.raises(ValueError, match=r"added\(\): argument 'y': shape\[0\]: it does not broadcast .* \(got 5, expected 3\); axes"):
         loops.added(np.ones((2, 3)), np.ones(5))
 
 

@@ -401,7 +401,7 @@ def test_it_is_that_exception_wherever_it_came_up(results, where, monkeypatch):
 
 
 def test_it_says_so_when_there_is_none(results):
-    with pytest.raises(RuntimeError, match="no Python exception was pending there: set one first"):
+    with pytest.raises(RuntimeError, match="no Python exception is pending: it was cleared"):
         results.throw_for_nothing(array.array("f", [1]))
 
 
@@ -411,32 +411,7 @@ def test_a_function_without_arrays_raises_it(results):
     assert raised.value.__cause__ is None and raised.value.__context__ is None
 
 
-@pytest.mark.parametrize("what", ["go on", "copy it"])
-def test_what_is_caught_has_been_dealt_with(results, what):
-    assert results.catch_and(what) == 1
-
-
-@pytest.mark.parametrize("what", ["throw it", "throw a copy", "restore it"])
-def test_what_is_caught_can_be_raised_again(results, what):
+def test_what_is_caught_can_be_read_and_thrown_again(results):
+    assert SAID in results.catch_and("go on")
     with pytest.raises(BufferError, match=SAID):
-        results.catch_and(what)
-
-
-def test_what_is_raised_meanwhile_stands(results):
-    with pytest.raises(LookupError, match="another"):
-        results.catch_and("raise another")
-
-
-def test_it_is_the_very_exception_and_is_let_go_of(results):
-    class Own(Exception):
-        pass
-
-    mine = Own("mine")
-    for _ in range(3):
-        with pytest.raises(Own) as raised:
-            results.throw_pending(mine)
-        assert raised.value is mine
-    seen = weakref.ref(mine)
-    del mine, raised
-    gc.collect()
-    assert seen() is None
+        results.catch_and("throw it")

@@ -297,6 +297,21 @@ def test_methods_and_constructors_keep(with_class):
         keeper.get()
 
 
+def test_a_member_that_may_be_none(with_class):
+    keeper, x = with_class.Keeper(), numpy_ones()
+    assert keeper.maybe is None
+    keeper.maybe = x
+    assert keeper.maybe is x
+    keeper.maybe = None
+    assert keeper.maybe is None
+
+
+def test_what_a_property_is_set_to_has_a_name(with_class):
+    for member in ("fixed", "maybe"):
+        with pytest.raises(TypeError, match="^argument 'value' is not an array: expected"):
+            setattr(with_class.Keeper(), member, "nothing")
+
+
 def test_a_tensor_as_a_member():
     tenon = need("tenon")
     keeper, x = module_of("nanobind").Keeper(), numpy_ones()

@@ -1,6 +1,7 @@
 // tenon/bind/nanobind.hpp: arrays and tensors as parameters and results of functions bound by nanobind.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <variant>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/variant.h>
 #if NB_VERSION_MAJOR < 2 || (NB_VERSION_MAJOR == 2 && NB_VERSION_MINOR < 11)
 #error "tenon/bind/nanobind.hpp needs nanobind 2.11 or later"
 #endif
@@ -140,7 +143,7 @@ template <class Extra>
     if constexpr (std::is_same_v<Extra, nanobind::kw_only>) {
         for (parameter* p = next; p != end; ++p) p->is_keyword_only = true;
     } else if constexpr (requires { extra.name_, extra.signature_; }) {
-        next->name = extra.name_;
+        if (extra.name_ != nullptr) next->name = extra.name_;
         next->has_default = requires { extra.value; };
         next->accepts_none = lets_none_in(extra);
         ++next;
@@ -152,6 +155,21 @@ inline constexpr std::uint8_t stars_of = std::is_same_v<std::remove_cvref_t<Arg>
                                          : std::is_same_v<std::remove_cvref_t<Arg>, nanobind::kwargs> ? 2
                                                                                                       : 0;
 
+/// A Python exception passes as it is out of functions that take no arrays, too: those of a class that keeps
+/// some, say. nanobind would replace it. Once for each interpreter, as it keeps its translators.
+inline void let_errors_pass() {
+    static constinit std::atomic<PyInterpreterState*> told{nullptr};
+    PyInterpreterState* const here = PyInterpreterState_Get();
+    if (told.exchange(here) == here) return;
+    nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const py::python_error& e) {
+            py::detail::raise_again(e);
+        }
+    });
+}
+
 /// The function object, which explains what it refuses if it, or `before`, which it overloads, takes arrays.
 template <class Target, class Fn, class Return, class... Args, class... Extra>
 [[nodiscard]] nanobind::object make_function(PyObject* before, const char* name, Fn&& fn,
@@ -159,8 +177,10 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     parameter all[sizeof...(Args) + 1] = {{nullptr, &type_of<Args>, stars_of<Args>}..., {}};
     [[maybe_unused]] parameter* next = all + (std::is_same_v<Extra, nanobind::is_method> || ... || false);
     if (next != all) all[0].name = "self";
+    if (sizeof...(Args) == 2 && *name == '\0') all[1].name = "value";  // what a property is set to
     ((next = take_words(extra, next, all + sizeof...(Args))), ...);
     const named_function* const known = remember_function(name, {all, sizeof...(Args)});
+    let_errors_pass();
     nanobind::object made;
     if constexpr (takes_arrays<Return (*)(Args...)>) {
         [[maybe_unused]] const refuse_borrowed<std::remove_cvref_t<Return>> checked;
@@ -174,26 +194,10 @@ template <class Target, class Fn, class Return, class... Args, class... Extra>
     return made;
 }
 
-/// A Python exception passes as it is out of functions that take no arrays, too: those of a class that keeps
-/// some, say. nanobind would replace it.
-inline void let_errors_pass() {
-    [[maybe_unused]] static const bool once = [] {
-        nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-            try {
-                std::rethrow_exception(thrown);
-            } catch (const py::python_error& e) {
-                py::detail::raise_again(e);
-            }
-        });
-        return true;
-    }();
-}
-
 /// Defines a function in a scope, where it may overload another.
 template <class Target, class Fn, class Signature, class... Extra>
 void define(Fn&& fn, Signature signature, const nanobind::scope& scope, const nanobind::name& name,
             const Extra&... extra) {
-    let_errors_pass();
     const py::ref before = py::ref::take(attribute_of(scope.value, name.value));
     if (!before) PyErr_Clear();
     (void)make_function<Target>(before.get(), name.value, std::forward<Fn>(fn), signature, scope, name,

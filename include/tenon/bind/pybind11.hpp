@@ -154,6 +154,8 @@ struct method_call {
             p.has_default = static_cast<bool>(function.args[named].value);
         } else if (i == 0 && function.is_method) {
             p.name = "self";
+        } else if (i == 1 && all.size() == 2 && (function.name == nullptr || *function.name == '\0')) {
+            p.name = "value";  // what a property is set to
         }
         ++named;
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -115,6 +116,8 @@ template <class T>
 
 /// Throws `std::invalid_argument` unless the array that was given has the shape of the result.
 TENON_API void check_out(const tensor_ref& given, const axes& wanted);
+/// Raises TypeError, and throws, unless new memory of this type can be one of these.
+TENON_API void check_taken(dtype type, std::span<const dtype> types);
 
 }  // namespace bind
 
@@ -137,8 +140,9 @@ template <class T, auto Extents = dynamic_rank>
 using memory_view = bind::library_array<bind::library::memoryview, T, Extents>;
 
 /// The array that the caller passed for the result, or a new one of `x`'s library, of this shape and `out`'s
-/// element type: `or_empty_like(out, x, {rows, columns})`. Returned from the function, it is the very object
-/// that was passed. Throws `std::invalid_argument` when that has another shape, and what `empty_like` throws.
+/// element type (of a set of them `x`'s): `or_empty_like(out, x, {rows, columns})`. Returned from the
+/// function, it is the very object that was passed. Throws `std::invalid_argument` when that has another
+/// shape, and what `empty_like` throws.
 template <class U, auto Out, class... OutProps, class T, auto Extents, class... Props>
 [[nodiscard]] array<U, Out, OutProps...> or_empty_like(const std::optional<array<U, Out, OutProps...>>& out,
                                                        const array<T, Extents, Props...>& x,
@@ -152,7 +156,10 @@ template <class U, auto Out, class... OutProps, class T, auto Extents, class... 
         return *out;
     }
     dtype type = x.dtype();
-    if constexpr (!std::is_void_v<U>) type = dtype_of<U>;
+    if constexpr (bind::is_set<U>)
+        bind::check_taken(type, result::wanted.types);
+    else if constexpr (!std::is_void_v<U>)
+        type = dtype_of<U>;
     return result(bind::allocate_like(x.object(), x, sizes, type, result::wanted));
 }
 /// The same of `x`'s own shape.

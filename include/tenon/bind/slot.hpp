@@ -125,7 +125,7 @@ inline constexpr std::string_view annotation_out = P::annotation_of_result.view(
 template <>
 inline constexpr std::string_view annotation_out<tensor> = "tenon.Tensor";
 template <>
-inline constexpr std::string_view annotation_out<shared_tensor> = annotation_out<tensor>;
+inline constexpr std::string_view annotation_out<shared_tensor> = "typing.Any";  // the very object that came
 
 /// Of types that are known by their parts: a variant, a tuple or a pair, and others, which nobody knows.
 template <class... P>

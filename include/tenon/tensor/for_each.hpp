@@ -209,6 +209,15 @@ consteval bool require_loop() {
     return true;
 }
 
+/// The shape, where an argument keeps it, by which an error about it finds its name.
+template <class W>
+[[nodiscard]] extents stored_shape(const W& window) noexcept {
+    if constexpr (std::is_convertible_v<const W&, const tensor_ref&>)
+        return static_cast<const tensor_ref&>(window).shape();
+    else
+        return window.shape();
+}
+
 /// The loop itself. Row-major memory of one shape, which is what most arrays are, needs no plan.
 template <bool Broadcasts, class F, class W, class... Others>
 [[nodiscard]] result<void> walk(F& f, const W& first, const Others&... others) {
@@ -219,8 +228,8 @@ template <bool Broadcasts, class F, class W, class... Others>
         loop<count, Broadcasts>(first.size()).run(f, numbers, first.data(), others.data()...);
         return {};
     }
-    const walked windows[] = {{first.shape(), first.strides(), is_written<W>},
-                              {others.shape(), others.strides(), is_written<Others>}...};
+    const walked windows[] = {{stored_shape(first), first.strides(), is_written<W>},
+                              {stored_shape(others), others.strides(), is_written<Others>}...};
     result<void> outcome;
     const loop<count, Broadcasts> planned(windows, outcome);
     if (outcome) planned.run(f, numbers, first.data(), others.data()...);
@@ -264,7 +273,7 @@ template <class... A>
 template <class... T>
 [[nodiscard]] result<axes> broadcast_shape(const T&... tensors) noexcept {
     static_assert(sizeof...(T) > 0, "tenon::broadcast_shape: give views, arrays or tensors");
-    const extents shapes[] = {tensors.shape()...};
+    const extents shapes[] = {detail::stored_shape(tensors)...};
     return detail::broadcast_shapes(shapes, sizeof...(T));
 }
 

@@ -167,9 +167,8 @@ public:
 
     /// The element at an index, one number per axis. Bounds are checked by `assert` only, as for `std::span`.
     template <std::integral... Index>
-        requires(Rank == dynamic_rank || sizeof...(Index) == static_cast<std::size_t>(Rank))
+        requires(sizeof...(Index) == static_cast<std::size_t>(Rank))
     [[nodiscard]] T& operator()(Index... index) const noexcept {
-        assert(sizeof...(Index) == shape().size());
         std::int64_t offset = 0;
         std::size_t axis = 0;
         ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < shape(axis)),
@@ -179,6 +178,9 @@ public:
     }
     template <class... Index>
     void operator()(Index...) const TENON_DELETED("give one integer for each axis of the view");
+    template <std::integral... Index>
+        requires(Rank == dynamic_rank)  // a number of axes that nobody has looked at
+    void operator()(Index...) const TENON_DELETED("state the rank to index it, or take x.as<T, 2>()");
 
     /// Rank 1: an element. Higher: the view of everything at this index of the first axis.
     [[nodiscard]] decltype(auto) operator[](std::int64_t i) const noexcept

@@ -27,21 +27,21 @@ bool run_attached(Fn&& fn) noexcept {
     return true;
 }
 
-/// The same for what sets an exception or takes it: what is pending stands when the thread takes the GIL
-/// back. A thread that Python knows nothing of has nowhere to keep one: there it is reported.
-template <class Fn>
-void look_after_exception(Fn&& fn) noexcept {
+/// The same for `set`, which sets an exception: it stands when the thread takes the GIL back. A thread that
+/// Python knows nothing of has nowhere to keep one: there it is reported.
+template <class Set>
+void raise_attached(Set&& set) noexcept {
     if (attached_thread_state() != nullptr) [[likely]]
-        return fn();
+        return set();
     const bool is_known = Py_IsInitialized() != 0 && PyGILState_GetThisThreadState() != nullptr;
     (void)run_attached([&] {
-        fn();
-        if (!is_known && PyErr_Occurred() != nullptr) call::write_unraisable();
+        set();
+        if (!is_known) call::write_unraisable();
     });
 }
 
 TENON_COLD inline void raise_detached() noexcept {
-    look_after_exception([] { PyErr_Format(PyExc_RuntimeError, "tenon: this%s", needs_gil); });
+    raise_attached([] { PyErr_Format(PyExc_RuntimeError, "tenon: this%s", needs_gil); });
 }
 
 }  // namespace detail

@@ -38,6 +38,7 @@ struct keeper {
     tenon::shared_tensor shared;
     tenon::tensor owned;
     std::vector<vector> many;
+    std::optional<vector> maybe;
 
     keeper() = default;
     explicit keeper(vector x) : fixed(std::move(x)) {}

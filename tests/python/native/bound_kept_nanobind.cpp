@@ -37,5 +37,6 @@ NB_MODULE(bound_kept_nanobind, m) {
         .def_rw("any_rank", &kept::keeper::any_rank)
         .def_rw("shared", &kept::keeper::shared)
         .def_rw("owned", &kept::keeper::owned)
+        .def_rw("maybe", &kept::keeper::maybe, nanobind::arg().none())
         .def_ro("many", &kept::keeper::many);
 }

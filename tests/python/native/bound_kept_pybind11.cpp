@@ -41,6 +41,7 @@ PYBIND11_MODULE(bound_kept_pybind11, m) {
     keeper.def_readwrite("fixed", &kept::keeper::fixed)
         .def_readwrite("any_rank", &kept::keeper::any_rank)
         .def_readwrite("shared", &kept::keeper::shared)
+        .def_readwrite("maybe", &kept::keeper::maybe)
         .def_readonly("owned", &kept::keeper::owned)
         .def_readonly("many", &kept::keeper::many);
 }

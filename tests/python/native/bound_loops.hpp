@@ -57,7 +57,7 @@ std::string taken(number<T> x) {
 }
 template <std::uint8_t Code>
 std::int64_t bits_of(number<half<Code>> x) {
-    return x().bits;
+    return x.data()->bits;
 }
 inline constexpr auto float16_bits = &bits_of<tenon::abi::type_code::float_>;
 inline constexpr auto bfloat16_bits = &bits_of<tenon::abi::type_code::bfloat>;

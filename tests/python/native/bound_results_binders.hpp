@@ -79,7 +79,6 @@ inline void bind_all(binder::module_& m) {
     m.def("throw_for_nothing", &throw_for_nothing, "x"_a);
     m.def("raise_without_arrays", &raise_without_arrays);
     m.def("catch_and", &catch_and, "what"_a);
-    m.def("throw_pending", [](binder::object exception) { throw_pending(exception.ptr()); }, "exception"_a);
 
     binder::class_<keeper>(m, "Keeper").def(binder::init<tensor>(), "t"_a).def("numbers", &keeper::numbers);
 }

@@ -46,7 +46,6 @@ PyMethodDef methods[] = {
     function<&results::throw_for_nothing>("throw_for_nothing", {"x"}),
     function<&results::raise_without_arrays>("raise_without_arrays"),
     function<&results::catch_and>("catch_and", {"what"}),
-    function<&results::throw_pending>("throw_pending", {"exception"}),
     {nullptr, nullptr, 0, nullptr},
 };
 
