@@ -69,3 +69,20 @@ TENON_FAST TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out
 }
 
 }  // namespace tenon::py::detail
+
+namespace tenon::py {
+
+TENON_COLD TENON_INLINE bool note_lent_stream(detail::table_stream ask, acquired& got) noexcept try {
+    if (ask == nullptr) return true;
+    const device where = got.device();
+    void* stream = nullptr;
+    if (!detail::tell_stream(ask, where, stream)) return detail::stream_unknown();
+    detail::stream_sources::add(ask, where, true);
+    got.set_stream(stream);
+    return true;
+} catch (...) {
+    raise_caught();
+    return false;
+}
+
+}  // namespace tenon::py

@@ -145,8 +145,7 @@ TENON_HOT [[nodiscard]] inline outcome borrow_plainly(PyObject* obj, const table
                                                       acquired& out) noexcept {
     if (const outcome got = call_borrow(obj, terms, true, out); got != outcome::taken) [[unlikely]]
         return got;
-    if (out.device().has_streams() && !note_current_stream_here(terms.table->current_work_stream, true, out))
-        [[unlikely]]
+    if (out.device().has_streams() && !note_lent_stream(terms.table->current_work_stream, out)) [[unlikely]]
         return outcome::raised;
     const bool allowed = ask_flags(obj, terms.flags, writable, nullptr, out.dtype().is_complex());
     return allowed ? outcome::taken : outcome::raised;

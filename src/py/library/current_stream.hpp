@@ -122,10 +122,9 @@ private:
 
 /// Asks for the stream that a library works on, by the function of its exchange table (null: it has none) or
 /// by its own, and notes it; false with an exception set when that fails. To a table, memory without streams
-/// has none. Inlined: for the path of every argument.
+/// has none.
 template <class Function>
-TENON_HOT [[nodiscard]] inline bool note_current_stream_here(Function ask, bool any_thread,
-                                                             acquired& got) noexcept try {
+[[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept try {
     const device where = got.device();
     constexpr bool is_table = std::is_same_v<Function, detail::table_stream>;
     if (is_table && (!where.has_streams() || ask == nullptr)) return true;
@@ -139,11 +138,9 @@ TENON_HOT [[nodiscard]] inline bool note_current_stream_here(Function ask, bool 
     return false;
 }
 
-/// The same for all others.
-template <class Function>
-[[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept {
-    return note_current_stream_here(ask, any_thread, got);
-}
+/// The same of a table that needs no Python, for the path of every argument: compiled for speed, and apart,
+/// or the path of what has no stream would be longer by its frame.
+[[nodiscard]] TENON_API bool note_lent_stream(detail::table_stream ask, acquired& got) noexcept;
 
 /// For when memory goes to a consumer that may be captured: PyTorch may not have been met yet. Asked only if
 /// it has a device it can answer for.
