@@ -30,9 +30,7 @@ public:
     constexpr explicit device(abi::dl_device d) noexcept : type(d.device_type), id(d.device_id) {}
     [[nodiscard]] constexpr abi::dl_device to_abi() const noexcept { return {type, id}; }
 
-    TENON_HOT friend constexpr bool operator==(device a, device b) noexcept {
-        return a.type == b.type && a.id == b.id;
-    }
+    TENON_HOT friend constexpr bool operator==(device, device) noexcept = default;
 
     [[nodiscard]] constexpr bool is_cpu() const noexcept { return type == abi::device_code::cpu; }
     [[nodiscard]] constexpr bool is_cuda() const noexcept { return type == abi::device_code::cuda; }

@@ -1,7 +1,6 @@
 // tenon/value/dtype.hpp: the element type of a tensor, and the C++ types that correspond to one.
 #pragma once
 
-#include <bit>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -28,9 +27,8 @@ struct dtype {
         : code(d.code), bits(d.bits), lanes(d.lanes) {}
     [[nodiscard]] TENON_HD constexpr abi::dl_dtype to_abi() const noexcept { return {code, bits, lanes}; }
 
-    TENON_HOT friend constexpr bool operator==(dtype a, dtype b) noexcept {
-        return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
-    }
+    // Defaulted: so device code may call it, too.
+    TENON_HOT friend constexpr bool operator==(dtype, dtype) noexcept = default;
 
     [[nodiscard]] TENON_HD constexpr std::uint32_t bits_per_element() const noexcept {
         return static_cast<std::uint32_t>(bits) * lanes;
