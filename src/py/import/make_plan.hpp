@@ -91,6 +91,7 @@ public:
             "tenon: cannot take a tensor from an object that gets another class whenever it is looked at");
     }
     explicit operator bool() const noexcept { return plan_.has_value(); }
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): whoever asks has looked
     [[nodiscard]] const type_plan& plan() const noexcept { return *plan_; }
 
 private:
