@@ -5,8 +5,8 @@ namespace tenon::bind {
 
 TENON_FAST TENON_INLINE loading argument::load(PyObject* obj, const parameter_type& type,
                                                bool may_convert) noexcept {
-    if (type.kind != parameter_kind::array || type.count != 1 || obj == Py_None || PyCapsule_CheckExact(obj))
-        [[unlikely]]
+    if (type.kind != parameter_kind::array || type.count != 1 || obj == Py_None ||
+        PyCapsule_CheckExact(obj) || content_ != content::nothing) [[unlikely]]
         return load_closely(*this, obj, type, may_convert, nullptr);
     const request& wanted = type.specs[0]->wanted;
     loader{*this}.make_room(false, false);
