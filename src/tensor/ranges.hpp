@@ -15,12 +15,7 @@ template <class Range, class Fn>
     return false;
 }
 
-[[nodiscard]] inline bool is_same(extents a, extents b) noexcept {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        if (a[i] != b[i]) return false;
-    return true;
-}
+using detail::is_same;
 
 /// A shape has an axis without elements.
 [[nodiscard]] inline bool has_zero(extents shape) noexcept {

@@ -202,13 +202,6 @@ consteval bool require_loop() {
     return false;
 }
 
-[[nodiscard]] inline bool is_same_shape(extents a, extents b) noexcept {
-    if (a.size() != b.size()) return false;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        if (a[i] != b[i]) return false;
-    return true;
-}
-
 /// The shape, where an argument keeps it, by which an error about it finds its name.
 template <class W>
 [[nodiscard]] extents stored_shape(const W& window) noexcept {
@@ -224,7 +217,7 @@ template <bool Broadcasts, class F, class W, class... Others>
     constexpr std::size_t count = 1 + sizeof...(Others);
     constexpr auto numbers = std::make_index_sequence<count>{};
     if (first.is_c_contiguous() &&
-        ((others.is_c_contiguous() && is_same_shape(first.shape(), others.shape())) && ...)) [[likely]] {
+        ((others.is_c_contiguous() && is_same(first.shape(), others.shape())) && ...)) [[likely]] {
         loop<count, Broadcasts>(first.size()).run(f, numbers, first.data(), others.data()...);
         return {};
     }

@@ -36,6 +36,14 @@ constexpr bool add_overflows(std::int64_t a, std::int64_t b, std::int64_t& out) 
 #endif
 }
 
+/// The same numbers, one by one.
+[[nodiscard]] constexpr bool is_same(extents a, extents b) noexcept {
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        if (a[i] != b[i]) return false;
+    return true;
+}
+
 }  // namespace detail
 
 /// Number of elements; nullopt when it does not fit. A zero extent makes it 0 whatever the others are.

@@ -73,13 +73,7 @@ TENON_FAST TENON_INLINE bool acquire(PyObject* obj, bool writable, acquired& out
 namespace tenon::py {
 
 TENON_COLD TENON_INLINE bool note_lent_stream(detail::table_stream ask, acquired& got) noexcept try {
-    if (ask == nullptr) return true;
-    const device where = got.device();
-    void* stream = nullptr;
-    if (!detail::tell_stream(ask, where, stream)) return detail::stream_unknown();
-    detail::stream_sources::add(ask, where, true);
-    got.set_stream(stream);
-    return true;
+    return detail::note_told_stream(ask, true, got);
 } catch (...) {
     raise_caught();
     return false;

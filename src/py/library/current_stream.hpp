@@ -120,19 +120,29 @@ private:
 
 }  // namespace detail
 
+namespace detail {
+
+/// What the next two do. The library's function may throw.
+template <class Function>
+TENON_HOT [[nodiscard]] inline bool note_told_stream(Function ask, bool any_thread, acquired& got) {
+    const device where = got.device();
+    constexpr bool is_table = std::is_same_v<Function, table_stream>;
+    if (is_table && (!where.has_streams() || ask == nullptr)) return true;
+    void* stream = nullptr;
+    if (!tell_stream(ask, where, stream)) return stream_unknown();
+    stream_sources::add(ask, where, any_thread);
+    got.set_stream(stream);
+    return true;
+}
+
+}  // namespace detail
+
 /// Asks for the stream that a library works on, by the function of its exchange table (null: it has none) or
 /// by its own, and notes it; false with an exception set when that fails. To a table, memory without streams
 /// has none.
 template <class Function>
 [[nodiscard]] bool note_current_stream(Function ask, bool any_thread, acquired& got) noexcept try {
-    const device where = got.device();
-    constexpr bool is_table = std::is_same_v<Function, detail::table_stream>;
-    if (is_table && (!where.has_streams() || ask == nullptr)) return true;
-    void* stream = nullptr;
-    if (!detail::tell_stream(ask, where, stream)) return detail::stream_unknown();
-    detail::stream_sources::add(ask, where, any_thread);
-    got.set_stream(stream);
-    return true;
+    return detail::note_told_stream(ask, any_thread, got);
 } catch (...) {
     raise_caught();
     return false;
