@@ -83,6 +83,9 @@ struct loader {
     }
     /// Takes what was only looked at, once: see `settle_all`.
     [[nodiscard]] bool settle() const noexcept { return !a.waits_ || take_capsule(); }
+    /// What lend.cpp does: NumPy's struct, and an array of the only kind that is asked for, lent as it is.
+    [[nodiscard]] bool reach_at_once(PyObject* obj) const noexcept;
+    [[nodiscard]] bool lend_at_once(PyObject* obj, const parameter_type& type) const noexcept;
     /// Room for an import.
     TENON_HOT void make_room(bool owning, bool looking) const noexcept {
         new (&a.got_) py::acquired;
