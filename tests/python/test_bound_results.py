@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import array
 import gc
-import importlib
 import sys
 import weakref
 
