@@ -21,6 +21,7 @@ MODULE, FUNCTION = "bench_tenon", "take_borrowed"
 PRODUCERS = {
     "numpy": "import numpy; x = numpy.zeros((4, 3), numpy.float32)",
     "torch": "import torch; x = torch.zeros(4, 3)",
+    # By name only, for it needs the module that bench-quick builds: an object that speaks __dlpack__ alone.
     "dlpack": "import bench_nanobind; x = bench_nanobind.to_producer(0)",
 }
 FEW, MANY = 1000, 3000
