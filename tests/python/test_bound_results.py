@@ -414,3 +414,12 @@ def test_what_is_caught_can_be_read_and_thrown_again(results):
     assert SAID in results.catch_and("go on")
     with pytest.raises(BufferError, match=SAID):
         results.catch_and("throw it")
+
+
+def test_a_new_result_of_a_set_of_types_has_the_type_of_the_argument(results):
+    np = need("numpy")
+    for dtype in ("float32", "float64"):
+        x = np.ones((2, 3), dtype)
+        made = results.like_set(x)
+        assert (made.dtype, made.shape, made is x) == (dtype, (2, 3), False)
+        assert results.like_set(x, x) is x

@@ -259,6 +259,11 @@ inline double or_raise_elsewhere(const array<const float>& x, const std::string&
     if (thrown) std::rethrow_exception(thrown);
     return static_cast<double>(x.size());
 }
+/// Of the element type that `x` has.
+inline auto like_set(const array<const tenon::one_of<float, double>>& x,
+                     std::optional<array<tenon::one_of<float, double>>> out) {
+    return tenon::or_empty_like(out, x);
+}
 /// Who catches it goes on, or throws it again; it says what is wrong in C++, too.
 inline std::string catch_and(const std::string& what) {
     try {

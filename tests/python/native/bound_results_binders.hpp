@@ -78,6 +78,7 @@ inline void bind_all(binder::module_& m) {
     m.def("or_raise_elsewhere", &or_raise_elsewhere, "x"_a, "where"_a);
     m.def("throw_for_nothing", &throw_for_nothing, "x"_a);
     m.def("raise_without_arrays", &raise_without_arrays);
+    m.def("like_set", &like_set, "x"_a, "out"_a = binder::none());
     m.def("catch_and", &catch_and, "what"_a);
 
     binder::class_<keeper>(m, "Keeper").def(binder::init<tensor>(), "t"_a).def("numbers", &keeper::numbers);

@@ -45,6 +45,7 @@ PyMethodDef methods[] = {
     function<&results::or_raise_elsewhere>("or_raise_elsewhere", {"x", "where"}),
     function<&results::throw_for_nothing>("throw_for_nothing", {"x"}),
     function<&results::raise_without_arrays>("raise_without_arrays"),
+    function<&results::like_set>("like_set", {"x", {"out", nullptr}}),
     function<&results::catch_and>("catch_and", {"what"}),
     {nullptr, nullptr, 0, nullptr},
 };
